@@ -1,0 +1,1 @@
+"""One request and response format for every major LLM provider."""

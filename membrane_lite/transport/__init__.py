@@ -1,0 +1,1 @@
+"""The network, behind one small interface. Nothing here is imported before the first call needs it."""

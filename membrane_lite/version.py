@@ -1,0 +1,3 @@
+"""The version, as a plain literal: read by the packaging and by the User-Agent, wherever the folder was copied to."""
+
+VERSION = "0.1.0"

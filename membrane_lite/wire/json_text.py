@@ -1,0 +1,61 @@
+"""The JSON edge: compact UTF-8 out, parsed values in, and no lone surrogate in either.
+
+A lone surrogate (half of a UTF-16 pair) is not a character: UTF-8 cannot hold it, and a str that holds one cannot be
+printed or stored. It becomes U+FFFD in every outgoing body and in every incoming string.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ..errors import MembraneError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final
+
+# json.loads makes a surrogate only of an escape from \ud800 to \udfff.
+SURROGATE_ESCAPE: Final = re.compile(r"\\u[dD][89a-fA-F]")
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def encode(value: Any) -> bytes:
+    """Compact JSON in UTF-8, keys in the order they have. Raises MembraneError for NaN, infinities, foreign types."""
+    return compact(value).encode("utf-8")
+
+
+def compact(value: Any) -> str:
+    """The same as text."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as exc:
+        raise MembraneError("invalid_request", f"the request is not JSON: {exc}; expected only JSON values") from exc
+    return whole_characters(text)
+
+
+def parse(text: str) -> Any:
+    """json.loads, strictly (no NaN, no Infinity). Raises ValueError for anything else that is not JSON."""
+    value = json.loads(text, parse_constant=_refuse_constant)
+    return _whole(value) if SURROGATE_ESCAPE.search(text) else value
+
+
+def whole_characters(text: str) -> str:
+    """Halves that stand together are joined, a half that stands alone becomes U+FFFD."""
+    if SURROGATE.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, str):
+        return whole_characters(value)
+    if isinstance(value, dict):
+        return {whole_characters(key): _whole(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in value]
+    return value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
