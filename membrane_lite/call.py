@@ -97,7 +97,7 @@ class Deadlines:
 
     def error(self) -> MembraneError:
         """The error of the nearest deadline, naming it and its value. Source of the classes: README, "Deadlines"."""
-        ends, make = min(
+        _, make = min(
             (
                 (self._call_ends, self._call_error),
                 (self._first_event_ends, self._first_event_error),
@@ -150,7 +150,10 @@ class Call:
         self.on_request: Final = on_request
 
     def sending(self, raw_request: Any) -> None:
-        """An adapter calls this with the body, once per attempt, just before it leaves. What it raises ends the call."""
+        """An adapter calls this with the body, once per attempt, just before it leaves.
+
+        What on_request raises is the caller's own error and ends the call.
+        """
         if self.on_request is not None:
             self.on_request(raw_request)
 

@@ -71,7 +71,7 @@ class MembraneError(Exception):
     """A call that failed, a request that cannot be built, or a setting that cannot be used.
 
     type: one of the twelve words of ErrorType. retryable: sending the same request again may succeed.
-    retry_after_ms: the wait the provider stated. http_status, provider_error_code, request_id: as the provider gave them.
+    retry_after_ms: the wait the provider stated. http_status, provider_error_code, request_id: the provider's own.
     rate_limit: {"requests": {"limit", "remaining", "reset_ms"}, "tokens": {...}}, as far as stated.
     raw_error: the provider's parsed body, or its text. raw_request: the body that was sent; no headers, no secrets.
     failure_class: what retry.classify_failure answers, where type and status do not say it (a deadline of ours).
