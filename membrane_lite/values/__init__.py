@@ -1,1 +1,1 @@
-
+"""What flows through the house: a page per family, a class per thing that happens. Nothing here acts."""
