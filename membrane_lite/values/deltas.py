@@ -91,13 +91,17 @@ class InputDelta(Delta):
 
 
 class BlockEnd(Delta):
-    """Block `index` is whole. `block`, where given, is the whole block and takes the place of what was gathered."""
+    """Block `index` is whole. raw_item, in the wire format raw_format: what the block itself cannot say of it."""
 
-    __slots__ = ("block", "index")
+    __slots__ = ("index", "raw_format", "raw_item")
 
-    def __init__(self, index: int, block: Block | None = None) -> None:
+    def __init__(self, index: int, raw_item: Json = None, raw_format: str | None = None) -> None:
         self.index: Final = index
-        self.block: Final = block
+        self.raw_item: Final = raw_item
+        self.raw_format: Final = raw_format
+
+    def __hash__(self) -> int:
+        return hash(self.index)
 
 
 class UsageReported(Delta):

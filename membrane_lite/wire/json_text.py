@@ -36,8 +36,8 @@ def compact(value: Any) -> str:
 
 def parse(text: str) -> Any:
     """json.loads, strictly (no NaN, no Infinity). Raises ValueError for anything else that is not JSON."""
-    value = json.loads(text, parse_constant=_refuse_constant)
-    return _whole(value) if SURROGATE_ESCAPE.search(text) else value
+    value = DECODER.decode(text)
+    return _whole(value) if "\\u" in text and SURROGATE_ESCAPE.search(text) else value
 
 
 def whole_characters(text: str) -> str:
@@ -59,3 +59,7 @@ def _whole(value: Any) -> Any:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+# Made once: json.loads builds a decoder anew for each call that names parse_constant.
+DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -1,0 +1,184 @@
+"""The seam between the turn and a formatter, and what every formatter's request has in common.
+
+A formatter is asked for a Conversation, which holds one turn's growing dialogue: it builds each round's provider
+request, gives the assembler that reads the answer, and takes the answer and the tools' results in. The turn knows
+nothing of how a formatter lays a conversation out, so native and transcript mode share one loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+from ..errors import MembraneError
+from ..values.base import Json
+from ..values.content import Block, Text
+from ..values.deltas import Delta
+from ..values.events import StreamEvent
+from ..values.messages import DEFAULT_ASSISTANT, Message
+from ..values.requests import GenerationConfig, ProviderRequest, Request
+from ..values.tools import Tool, ToolResult
+from .assembly import AnswerRecord
+from .request_size import DEFAULT_MAX_REQUEST_BYTES
+
+ToolMode = Literal["native", "xml"]
+
+DEFAULT_MAX_TOKENS: Final = 4096
+DEFAULT_THINKING_BUDGET: Final = 5000
+SMALLEST_THINKING_BUDGET: Final = 1024  # platform.claude.com/docs/en/build-with-claude/extended-thinking
+ROOM_FOR_THE_ANSWER: Final = 1024
+
+
+class Logger(Protocol):
+    def warning(self, message: str, *args: object) -> None: ...
+
+
+@dataclass
+class BuildSettings:
+    """What a Membrane adds to every request that does not say otherwise."""
+
+    assistant_participant: str = DEFAULT_ASSISTANT
+    max_participants_for_stop: int = 10
+    prompt_caching: bool = True
+    max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
+    logger: Logger | None = None
+
+    def warn(self, message: str, *args: object) -> None:
+        if self.logger is not None:
+            self.logger.warning(message, *args)
+
+
+@dataclass
+class BuildOptions:
+    """What build_messages is told beside the messages. participant_mode "simple" puts no names before texts."""
+
+    assistant_participant: str = DEFAULT_ASSISTANT
+    participant_mode: Literal["simple", "multiuser"] = "multiuser"
+    human_participant: str | None = None
+    tools: Sequence[Tool] | None = None
+    system_prompt: str | list[Text] | None = None
+    prompt_caching: bool = False
+    cache_ttl: str | None = None
+    additional_stop_sequences: Sequence[str] = ()
+    context_prefix: str | None = None
+    prefill_user_message: str | None = None
+    has_cache_marker: Callable[[Message, int], bool] | None = None
+    pending_tool_call_ids: frozenset[str] = frozenset()
+    on_normalize: Callable[[dict[str, Any]], object] | None = None
+    warn: Callable[..., object] | None = None
+
+
+@dataclass
+class BuildResult:
+    """messages: roles and blocks. tool_names: names as sent -> as declared. ready: no call was declared in flight."""
+
+    messages: list[Json]
+    system_content: str | list[Json] | None = None
+    native_tools: list[Json] | None = None
+    stop_sequences: list[str] = field(default_factory=list)
+    tool_names: Mapping[str, str] = field(default_factory=dict)
+    assistant_prefill: str | None = None
+    cache_markers_applied: int = 0
+    ready: bool = True
+
+
+class Assembler(Protocol):
+    """One answer's deltas in, events out; what it has gathered can be asked for at any moment."""
+
+    record: AnswerRecord
+
+    def add(self, delta: Delta) -> Sequence[StreamEvent]: ...
+
+    def end(self) -> Sequence[StreamEvent]:
+        """No more deltas will come: complete what is open."""
+
+    def content(self) -> list[Block]:
+        """The blocks so far, an unfinished one as far as it got."""
+
+
+class Conversation(Protocol):
+    """One turn's dialogue, as a formatter sends it."""
+
+    def build(self) -> ProviderRequest:
+        """The next round's request."""
+
+    def assembler(self) -> Assembler:
+        """For the answer to that request."""
+
+    def resumes(self, assembler: Assembler) -> bool:
+        """Whether the model was stopped by accident and goes on in another round (transcript mode only)."""
+
+    def add_results(self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]) -> None:
+        """A round's blocks and its tools' results, then messages put in by the caller."""
+
+
+class Formatter(Protocol):
+    """supports_native_tools, supports_xml_tools: what can carry a request's tools. configured_tool_mode: or None."""
+
+    name: str
+    supports_native_tools: bool
+    supports_xml_tools: bool
+    configured_tool_mode: ToolMode | None
+
+    def conversation(self, request: Request, settings: BuildSettings) -> Conversation: ...
+
+
+def tool_mode(request: Request, formatter: Formatter) -> ToolMode:
+    """The request's word, else the formatter's, else native where it can. Raises "unsupported", nothing being sent."""
+    mode: ToolMode = "native" if formatter.supports_native_tools else "xml"
+    if request.tool_mode != "auto":
+        mode = request.tool_mode
+    elif formatter.configured_tool_mode is not None:
+        mode = formatter.configured_tool_mode
+    able = formatter.supports_native_tools if mode == "native" else formatter.supports_xml_tools
+    if not able and (request.tools or request.tool_mode != "auto"):
+        raise MembraneError(
+            "unsupported", f"tool_mode: the formatter {formatter.name!r} has no {mode} tools; use another formatter"
+        )
+    return mode
+
+
+def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
+    """The request around what a formatter built. A request whose messages end in a prefill does not think."""
+    config = request.config
+    return ProviderRequest(
+        model=config.model,
+        messages=built.messages,
+        max_tokens=config.max_tokens or None,
+        system=built.system_content,
+        tools=built.native_tools,
+        temperature=config.temperature,
+        top_p=config.top_p,
+        top_k=config.top_k,
+        presence_penalty=config.presence_penalty,
+        frequency_penalty=config.frequency_penalty,
+        repetition_penalty=config.repetition_penalty,
+        stop_sequences=built.stop_sequences,
+        thinking=None if ends_in_prefill(built.messages) else thinking_parameter(config),
+        provider_params=dict(request.provider_params or {}),
+        normalized_messages=list(request.messages),
+    )
+
+
+def ends_in_prefill(messages: Sequence[Json]) -> bool:
+    """The last message is the assistant's beginning of the answer. (A paused turn that goes back ends in no text.)"""
+    if not messages or messages[-1]["role"] != "assistant":
+        return False
+    content = messages[-1]["content"]
+    return isinstance(content, str) or (bool(content) and content[-1]["type"] == "text")
+
+
+def thinking_parameter(config: GenerationConfig) -> Json:
+    """{"type": "adaptive"} or {"type": "enabled", "budget_tokens": n}; None where thinking is off or has no room."""
+    thinking = config.thinking
+    if thinking is None or not thinking.enabled:
+        return None
+    display = {} if thinking.display is None else {"display": thinking.display}
+    if thinking.type == "adaptive":
+        return {"type": "adaptive", **display}
+    room = (config.max_tokens or DEFAULT_MAX_TOKENS) - ROOM_FOR_THE_ANSWER
+    budget = min(thinking.budget_tokens or DEFAULT_THINKING_BUDGET, room)
+    if budget < SMALLEST_THINKING_BUDGET:
+        return None
+    return {"type": "enabled", "budget_tokens": budget, **display}

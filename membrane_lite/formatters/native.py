@@ -1,0 +1,317 @@
+"""NativeFormatter: participants become the provider's own user and assistant roles, tools the provider's own tools.
+
+    Ann: "hi"              {"role": "user", "content": [{"type": "text", "text": "Ann: hi"}]}
+    Claude: "yo"     ->    {"role": "assistant", "content": [{"type": "text", "text": "yo"}]}
+    Ann: "q", Bob: "r"     {"role": "user", "content": [{"type": "text", "text": "Ann: q"}, {... "Bob: r"}]}
+
+BLOCKS, at the end, says how each block is written. What comes out is the shape of Anthropic's Messages API; the other
+adapters translate it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Literal
+
+from ..errors import MembraneError
+from ..values.base import Json, plain
+from ..values.content import (
+    Audio,
+    Block,
+    Document,
+    GeneratedImage,
+    Image,
+    RedactedThinking,
+    Text,
+    Thinking,
+    ToolResultBlock,
+    ToolUse,
+    Video,
+)
+from ..values.messages import Message, user_side_name
+from ..values.requests import ProviderRequest, Request
+from ..values.tools import Tool, ToolResult, result_block
+from . import cache_markers, image_media, request_size
+from .assembly import NativeAssembler
+from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, provider_request
+from .tool_pairs import repair
+
+SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
+
+
+class NativeFormatter:
+    """name_format: what stands before a user-side text, `{name}` replaced.
+
+    unsupported_media "strip" leaves documents, audio and video out with a warning; "error" leaves them to the adapter,
+    which refuses those its provider cannot take.
+    """
+
+    name = "native"
+    supports_native_tools = True
+    supports_xml_tools = False
+    configured_tool_mode: ToolMode | None = None
+
+    def __init__(
+        self, *, name_format: str = "{name}: ", unsupported_media: Literal["error", "strip"] = "error"
+    ) -> None:
+        self._name_format: Final = name_format
+        self._strips_media: Final = unsupported_media == "strip"
+
+    def conversation(self, request: Request, settings: BuildSettings) -> NativeConversation:
+        return NativeConversation(self, request, settings)
+
+    def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
+        """Roles, repaired tool pairs, tools, system text and cache markers of a request. Changes no message."""
+        names = sent_tool_names(options.tools or ())
+        built = self._context_prefix(options)
+        for index, message in enumerate(messages):
+            if options.has_cache_marker is not None and options.has_cache_marker(message, index) and built:
+                cache_markers.mark_last(built[-1]["content"], options.cache_ttl)
+            blocks = self._blocks(message, options, names)
+            if blocks and message.cache_breakpoint and options.prompt_caching:
+                cache_markers.mark_last(blocks, options.cache_ttl)
+            if blocks:
+                built.append({"role": _role(message, options), "content": blocks})
+        repaired = repair(
+            built,
+            pending=options.pending_tool_call_ids,
+            leading_user_text=options.prefill_user_message or "[continuing]",
+            report=options.on_normalize,
+        )
+        system, tools = _system(options.system_prompt), _tools(options.tools, names)
+        if options.prompt_caching and not cache_markers.has_marker(repaired.messages):
+            system = _marked_system(system, options.cache_ttl)
+            if tools:
+                cache_markers.mark_last(tools, options.cache_ttl)
+        most = cache_markers.MOST_MARKERS if options.prompt_caching else 0
+        cache_markers.clamp(tools, system, repaired.messages, most=most)
+        return BuildResult(
+            messages=repaired.messages,
+            system_content=system,
+            native_tools=tools,
+            stop_sequences=list(options.additional_stop_sequences),
+            tool_names={sent: declared for declared, sent in names.items()},
+            cache_markers_applied=cache_markers.count(
+                {"tools": tools, "system": system, "messages": repaired.messages}
+            ),
+            ready=repaired.ready,
+        )
+
+    def _context_prefix(self, options: BuildOptions) -> list[Json]:
+        """A first assistant message, marked: it is there to be cached."""
+        if not options.context_prefix:
+            return []
+        blocks = [_text_block(options.context_prefix)]
+        if options.prompt_caching:
+            cache_markers.mark_last(blocks, options.cache_ttl)
+        return [{"role": "assistant", "content": blocks}]
+
+    def _blocks(self, message: Message, options: BuildOptions, names: Mapping[str, str]) -> list[Json]:
+        """The message's blocks as sent; the first text of a user-side message begins with its participant's name."""
+        prefix = self._prefix(message, options)
+        blocks: list[Json] = []
+        for block in message.content:
+            if self._strips_media and isinstance(block, (Document, Audio, Video)):
+                _warn(options, "%s left out of the message of %s", block.type, message.participant)
+                continue
+            written = _written(block, options, names)
+            if written is None:
+                continue
+            if prefix and isinstance(block, Text) and written["type"] == "text":
+                written, prefix = {**written, "text": prefix + written["text"]}, ""
+            blocks.append(written)
+        return blocks
+
+    def _prefix(self, message: Message, options: BuildOptions) -> str:
+        if message.participant == options.assistant_participant:
+            return ""
+        if options.participant_mode == "multiuser":
+            return self._name_format.replace("{name}", message.participant, 1)
+        if options.human_participant is None:
+            raise MembraneError("invalid_request", SIMPLE_NEEDS_HUMAN)
+        if message.participant != options.human_participant:
+            raise MembraneError(
+                "invalid_request",
+                f"NativeFormatter: participant_mode 'simple' knows {options.human_participant!r} and "
+                f"{options.assistant_participant!r}, found {message.participant!r}; use 'multiuser'",
+            )
+        return ""
+
+
+class NativeConversation:
+    """The dialogue of one turn: messages grow by each tool round, exactly as the provider sent them."""
+
+    def __init__(self, formatter: NativeFormatter, request: Request, settings: BuildSettings) -> None:
+        self._formatter: Final = formatter
+        self._request: Final = request
+        self._settings: Final = settings
+        self._assistant: Final = request.assistant_participant or settings.assistant_participant
+        self._messages: Final = list(request.messages)
+        self._tool_names: Mapping[str, str] = {}
+
+    def build(self) -> ProviderRequest:
+        built = self._formatter.build_messages(self._messages, self._options())
+        self._tool_names = built.tool_names
+        shed = request_size.fit(
+            built.messages, self._settings.max_request_bytes, shed=self._request.shed_oversize_images
+        )
+        if shed:
+            self._settings.warn("%d images were dropped from a request that was too large", shed)
+        return provider_request(self._request, built)
+
+    def assembler(self) -> NativeAssembler:
+        return NativeAssembler(self._tool_names)
+
+    def resumes(self, assembler: object) -> bool:
+        """Providers' own roles have no false stops."""
+        return False
+
+    def add_results(self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]) -> None:
+        user = user_side_name(self._assistant)
+        self._messages.append(Message(self._assistant, list(content)))
+        self._messages.append(Message(user, [result_block(result) for result in results]))
+        self._messages.extend(injected)
+
+    def _options(self) -> BuildOptions:
+        request, settings = self._request, self._settings
+        caching = settings.prompt_caching if request.prompt_caching is None else request.prompt_caching
+        return BuildOptions(
+            assistant_participant=self._assistant,
+            tools=request.tools,
+            system_prompt=request.system,
+            prompt_caching=caching,
+            cache_ttl=request.cache_ttl,
+            additional_stop_sequences=request.stop_sequences or (),
+            context_prefix=request.context_prefix,
+            prefill_user_message=request.prefill_user_message,
+            warn=settings.warn,
+        )
+
+
+def sent_tool_names(tools: Sequence[Tool]) -> dict[str, str]:
+    """Declared name -> name as sent: providers take letters, digits, "_" and "-", so a colon becomes "__"."""
+    names: dict[str, str] = {}
+    for tool in tools:
+        sent = tool.name.replace(":", "__")
+        if sent in names.values():
+            raise MembraneError("invalid_request", f"tools: two tools would be sent as {sent!r}; names must differ")
+        names[tool.name] = sent
+    return names
+
+
+def _role(message: Message, options: BuildOptions) -> str:
+    return "assistant" if message.participant == options.assistant_participant else "user"
+
+
+def _warn(options: BuildOptions, message: str, *args: object) -> None:
+    if options.warn is not None:
+        options.warn(message, *args)
+
+
+def _system(system: str | list[Text] | None) -> str | list[Json] | None:
+    if system is None or isinstance(system, str):
+        return system
+    return [_text_block(block.text, block.cache_control) for block in system]
+
+
+def _marked_system(system: str | list[Json] | None, ttl: str | None) -> str | list[Json] | None:
+    """The system text with a marker at its end; nothing to mark where it is empty."""
+    if not system:
+        return system
+    blocks = [_text_block(system)] if isinstance(system, str) else system
+    cache_markers.mark_last(blocks, ttl)
+    return blocks
+
+
+def _tools(tools: Sequence[Tool] | None, names: Mapping[str, str]) -> list[Json] | None:
+    if not tools:
+        return None
+    return [
+        {"name": names[tool.name], "description": tool.description, "input_schema": tool.input_schema} for tool in tools
+    ]
+
+
+def _text_block(text: str, cache_control: Json = None) -> dict[str, Json]:
+    block = {"type": "text", "text": text}
+    return block if cache_control is None else {**block, "cache_control": dict(cache_control)}
+
+
+def _written(block: Block, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json] | None:
+    """A block as sent; None where there is nothing to send. Its raw item goes along, for the format it belongs to."""
+    written = BLOCKS[type(block)](block, options, names)
+    if block.raw_item is None or block.raw_format is None:
+        return written
+    return {**(written or {"type": "raw_item"}), "raw_item": block.raw_item, "raw_format": block.raw_format}
+
+
+def _text(block: Text, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json] | None:
+    return _text_block(block.text, block.cache_control) if block.text else None
+
+
+def _image(block: Image, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
+    """Base64 under the type its bytes show; what no provider accepts becomes a note to the model."""
+    source = block.source
+    if source["type"] == "url":
+        return {"type": "image", "source": {"type": "url", "url": source["url"]}}
+    kind = image_media.media_type(source)
+    if kind is None:
+        _warn(options, 'image block stripped: unsupported media type "%s"', source.get("media_type"))
+        return _text_block(image_media.placeholder(source.get("media_type")))
+    written = {"type": "image", "source": {"type": "base64", "media_type": kind, "data": source["data"]}}
+    return written if block.source_url is None else {**written, "source_url": block.source_url}
+
+
+def _document(block: Document, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
+    written = {"type": "document", "source": dict(block.source)}
+    return written if block.filename is None else {**written, "title": block.filename}
+
+
+def _medium(block: Any, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
+    return {"type": block.type, "source": dict(block.source)}
+
+
+def _tool_use(block: ToolUse, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
+    name = names.get(block.name, block.name.replace(":", "__"))
+    return {"type": "tool_use", "id": block.id, "name": name, "input": block.input}
+
+
+def _tool_result(block: ToolResultBlock, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
+    content: Any = block.content
+    if not isinstance(content, str):
+        content = [_result_part(part, options, names) for part in content]
+        content = [part for part in content if part is not None]
+    written = {"type": "tool_result", "tool_use_id": block.tool_use_id, "content": content}
+    return written if block.is_error is None else {**written, "is_error": block.is_error}
+
+
+def _result_part(part: Any, options: BuildOptions, names: Mapping[str, str]) -> Json:
+    """Text and images as in a message; a medium of another kind as it is, for the adapter to judge."""
+    return _written(part, options, names) if type(part) in BLOCKS else plain(part)
+
+
+def _thinking(block: Thinking, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
+    """An empty signature is refused, an empty text with a signature is not."""
+    signed = {"signature": block.signature} if block.signature else {}
+    return {"type": "thinking", "thinking": block.thinking, **signed}
+
+
+def _redacted(block: RedactedThinking, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
+    return {"type": "redacted_thinking", "data": block.data}
+
+
+def _nothing(block: Block, options: BuildOptions, names: Mapping[str, str]) -> None:
+    """An image the model made is output only: no provider takes it back in this form."""
+
+
+BLOCKS: Final[dict[type, Callable[[Any, BuildOptions, Mapping[str, str]], dict[str, Json] | None]]] = {
+    Text: _text,
+    Image: _image,
+    Document: _document,
+    Audio: _medium,
+    Video: _medium,
+    GeneratedImage: _nothing,
+    ToolUse: _tool_use,
+    ToolResultBlock: _tool_result,
+    Thinking: _thinking,
+    RedactedThinking: _redacted,
+}

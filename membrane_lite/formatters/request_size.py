@@ -1,0 +1,88 @@
+"""The byte budget: a request too large for any provider fails before it is sent, or sheds images if it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from ..errors import MembraneError
+from ..values.base import Json
+from ..wire.json_text import encode
+
+DEFAULT_MAX_REQUEST_BYTES: Final = 28 * 1024 * 1024
+MAX_REQUEST_BYTES_VARIABLE: Final = "MEMBRANE_MAX_REQUEST_BYTES"
+LONGEST_ESCAPE: Final = 6  # one character of JSON text takes at most 6 bytes
+
+SHED_NOTE: Final = (
+    "[system: an image that belongs here was dropped from THIS request only \u2014 the request exceeded the API's "
+    "total size limit, and older images are dropped first. You are not seeing this image right now; it remains in your "
+    "history and recent images are kept.]"
+)
+
+
+def max_request_bytes(env: Mapping[str, str]) -> int:
+    """MEMBRANE_MAX_REQUEST_BYTES; blank, 0 and what is no number mean 28 MiB."""
+    text = env.get(MAX_REQUEST_BYTES_VARIABLE, "").strip()
+    return int(text) if text.isascii() and text.isdigit() and int(text) else DEFAULT_MAX_REQUEST_BYTES
+
+
+def fit(messages: list[Json], limit: int, *, shed: bool) -> int:
+    """Check the JSON size of `messages` against `limit`; with `shed`, replace images by a note, oldest first.
+
+    Returns how many images were shed. Raises MembraneError("invalid_request") where the request does not fit.
+    """
+    if _characters(messages) * LONGEST_ESCAPE <= limit:
+        return 0
+    size = len(encode(messages))
+    count = 0
+    for place, index in list(_images(messages)) if shed else ():
+        if size <= limit:
+            break
+        size -= len(encode(place[index])) - len(encode(_note()))
+        place[index] = _note()
+        count += 1
+    if size > limit:
+        raise _too_large(messages, size, limit)
+    return count
+
+
+def _note() -> Json:
+    return {"type": "text", "text": SHED_NOTE}
+
+
+def _too_large(messages: list[Json], size: int, limit: int) -> MembraneError:
+    images = [place[index] for place, index in _images(messages)]
+    share = sum(len(encode(image)) for image in images)
+    return MembraneError(
+        "invalid_request",
+        f"messages: {size / 1e6:.1f} MB of JSON, the limit is {limit / 1e6:.1f} MB "
+        f"({len(images)} images take {share / 1e6:.1f} MB); send less, set shed_oversize_images to drop the oldest "
+        f"images, or raise {MAX_REQUEST_BYTES_VARIABLE}",
+    )
+
+
+def _images(messages: list[Json]) -> Iterator[tuple[list[Json], int]]:
+    """(list, index) of every inline image, in document order, those in tool results included."""
+    for message in messages:
+        yield from _images_in(message["content"])
+
+
+def _images_in(content: Any) -> Iterator[tuple[list[Json], int]]:
+    if not isinstance(content, list):
+        return
+    for index, block in enumerate(content):
+        if block.get("type") == "image" and block.get("source", {}).get("type") == "base64":
+            yield content, index
+        elif block.get("type") == "tool_result":
+            yield from _images_in(block.get("content"))
+
+
+def _characters(value: Any) -> int:
+    """At least the characters of its JSON text over LONGEST_ESCAPE: enough to let small requests pass unmeasured."""
+    if isinstance(value, str):
+        return len(value) + 1
+    if isinstance(value, dict):
+        return sum(len(key) + 2 + _characters(item) for key, item in value.items()) + 1
+    if isinstance(value, list):
+        return sum(_characters(item) for item in value) + 1
+    return 8

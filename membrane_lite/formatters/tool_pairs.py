@@ -1,0 +1,213 @@
+"""Tool-pair repair: every call is answered in the user turn right after it, and every answer has its call.
+
+Providers refuse anything else (platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use). Histories
+break the rule easily: a turn was cut, a message was dropped, two were merged. So a history is repaired, not refused:
+
+    call without result              -> a result "[pending]"
+    result elsewhere than after      -> moved to its call
+    second result for one call       -> text "[duplicate tool_result for ID]: ..."
+    result without any call          -> text "[orphan tool_result for ID]: ..."
+    block on the wrong side          -> its own side (calls and thinking: assistant, results: user)
+    text between call and result     -> behind the results
+    conversation begun by assistant  -> a user turn "[continuing]" before it
+
+In and out: [{"role", "content": [block, ...]}, ...]. The caller's blocks are never changed; a well-formed history comes
+out as it went in, its neighbours of one role merged. `report` hears of every repair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from ..errors import MembraneError
+from ..values.base import Json
+from .image_media import note
+
+Report = Callable[[dict[str, Any]], object]
+
+SIDE: Final = {
+    "tool_use": "assistant",
+    "thinking": "assistant",
+    "redacted_thinking": "assistant",
+    "tool_result": "user",
+}
+
+
+class Repaired(NamedTuple):
+    """ready is False when a call was left open because it was declared to be still running."""
+
+    messages: list[Json]
+    ready: bool
+
+
+def repair(
+    messages: Sequence[Json],
+    *,
+    pending: frozenset[str] = frozenset(),
+    leading_user_text: str = "[continuing]",
+    report: Report | None = None,
+) -> Repaired:
+    """`messages` as a provider accepts them. pending: ids of calls still running, which get no "[pending]" result."""
+    tell = report or _ignore
+    envelopes = _envelopes(messages, tell)
+    calls = _calls(envelopes)
+    answers = _answers(envelopes, calls)
+    ready = True
+    repaired: list[Json] = []
+    for index, envelope in enumerate(envelopes):
+        own = [block["id"] for block in envelope["content"] if block["type"] == "tool_use"]
+        follows_calls = bool(repaired) and index - 1 in answers.cycles and envelope["role"] == "user"
+        if not follows_calls:
+            repaired.append({"role": envelope["role"], "content": _without_results(envelope, index, answers, tell)})
+        if own:
+            following = envelopes[index + 1] if index + 1 < len(envelopes) else None
+            turn = _answering_turn(own, index, following, answers, pending, tell)
+            ready = ready and not any(call in pending and call not in answers.by_call for call in own)
+            repaired.append({"role": "user", "content": turn})
+    kept = [message for message in repaired if message["content"]]
+    if kept and kept[0]["role"] == "assistant":
+        tell({"type": "leading_user_synthesized", "original_role": "assistant"})
+        kept.insert(0, {"role": "user", "content": [_text(leading_user_text)]})
+    return Repaired(merged_neighbours(kept), ready)
+
+
+class _Answers(NamedTuple):
+    """by_call: call id -> (index of the envelope the result stood in, the result). cycles: envelopes with calls."""
+
+    by_call: dict[str, tuple[int, Json]]
+    used: set[int]
+    cycles: frozenset[int]
+    calls: dict[str, int]
+
+
+def _envelopes(messages: Sequence[Json], tell: Report) -> list[Json]:
+    """Blocks in order, each on its own side; a new envelope wherever the side changes."""
+    envelopes: list[Json] = []
+    for message in messages:
+        for block in message["content"]:
+            role = SIDE.get(block["type"], message["role"])
+            if role != message["role"]:
+                tell({"type": "block_re_roled", "block_type": block["type"], "from": message["role"], "to": role})
+            if not envelopes or envelopes[-1]["role"] != role:
+                envelopes.append({"role": role, "content": []})
+            envelopes[-1]["content"].append(block)
+    return envelopes
+
+
+def _calls(envelopes: Sequence[Json]) -> dict[str, int]:
+    """Call id -> index of its envelope. Two calls with one id could not be told apart."""
+    calls: dict[str, int] = {}
+    for index, envelope in enumerate(envelopes):
+        for block in envelope["content"]:
+            if block["type"] == "tool_use":
+                if block["id"] in calls:
+                    raise MembraneError(
+                        "invalid_request", f"messages: two tool_use blocks have the id {block['id']!r}; ids are unique"
+                    )
+                calls[block["id"]] = index
+    return calls
+
+
+def _answers(envelopes: Sequence[Json], calls: dict[str, int]) -> _Answers:
+    """For each call its result: the first in the turn right after it, else the first anywhere."""
+    by_call: dict[str, tuple[int, Json]] = {}
+    results = list(_results(envelopes))
+    for near in (True, False):
+        for index, block in results:
+            call = _result_id(block)
+            if call in calls and call not in by_call and (not near or calls[call] == index - 1):
+                by_call[call] = (index, block)
+    used = {id(block) for _, block in by_call.values()}
+    return _Answers(by_call, used, frozenset(calls.values()), calls)
+
+
+def _results(envelopes: Sequence[Json]) -> Iterator[tuple[int, Json]]:
+    for index, envelope in enumerate(envelopes):
+        for block in envelope["content"]:
+            if block["type"] == "tool_result":
+                yield index, block
+
+
+def _answering_turn(
+    own: Sequence[str],
+    index: int,
+    following: Json | None,
+    answers: _Answers,
+    pending: frozenset[str],
+    tell: Report,
+) -> list[Json]:
+    """The user turn after envelope `index`: its calls' results in the calls' order, then whatever else stood there."""
+    turn: list[Json] = []
+    for call in own:
+        if call in answers.by_call:
+            origin, block = answers.by_call[call]
+            if origin != index + 1:
+                tell({"type": "tool_result_hoisted", "id": call, "from": origin, "to": index + 1})
+            turn.append(block)
+        elif call in pending:
+            tell({"type": "pending_in_flight", "id": call})
+        else:
+            reason = "trailing" if following is None else "mid_stream"
+            tell({"type": "synthetic_pending_result", "id": call, "reason": reason})
+            turn.append({"type": "tool_result", "tool_use_id": call, "content": "[pending]", "is_error": False})
+    if following is not None and following["role"] == "user":
+        _tell_deferred(following["content"], answers, tell)
+        turn.extend(_without_results(following, index + 1, answers, tell))
+    return turn
+
+
+def _tell_deferred(content: Sequence[Json], answers: _Answers, tell: Report) -> None:
+    """Blocks that stood before the first result go behind the last one."""
+    first = next((place for place, block in enumerate(content) if id(block) in answers.used), 0)
+    for block in content[:first]:
+        tell({"type": "interloper_deferred", "block_type": block["type"]})
+
+
+def _without_results(envelope: Json, index: int, answers: _Answers, tell: Report) -> list[Json]:
+    """The envelope's blocks; results that answer a call stand with it, the others become text."""
+    blocks = []
+    for block in envelope["content"]:
+        if block["type"] != "tool_result":
+            blocks.append(block)
+        elif id(block) not in answers.used:
+            kind = "duplicate" if _result_id(block) in answers.calls else "orphan"
+            tell({"type": "stray_tool_result_textified", "kind": kind, "id": _result_id(block), "at": index})
+            said = _as_text(block.get("content", ""))
+            blocks.append(_text(f"[{kind} tool_result for {_result_id(block) or '<missing>'}]: {said}"))
+    return blocks
+
+
+def _result_id(block: Json) -> str:
+    return str(block.get("tool_use_id") or block.get("toolUseId") or "")
+
+
+def _as_text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return "\n".join(_part_as_text(part) for part in content or ())
+
+
+def _part_as_text(part: Json) -> str:
+    if part["type"] == "text":
+        return str(part["text"])
+    return note(part.get("source", {})) if part["type"] == "image" else f"[{part['type']}]"
+
+
+def _text(text: str) -> Json:
+    return {"type": "text", "text": text}
+
+
+def _ignore(event: dict[str, Any]) -> None:
+    """Nobody listens."""
+
+
+def merged_neighbours(messages: Sequence[Json]) -> list[Json]:
+    """Neighbours of one role become one message, their blocks in order."""
+    result: list[Json] = []
+    for message in messages:
+        if result and result[-1]["role"] == message["role"]:
+            result[-1] = {"role": message["role"], "content": [*result[-1]["content"], *message["content"]]}
+        else:
+            result.append(message)
+    return result
