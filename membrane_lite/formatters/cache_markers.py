@@ -22,7 +22,7 @@ def marker(ttl: str | None) -> dict[str, str]:
 
 def last_cacheable_block_index(blocks: Sequence[Json]) -> int:
     """The last block that may carry a marker; -1 where there is none."""
-    return max((index for index, block in enumerate(blocks) if block["type"] not in UNMARKABLE), default=-1)
+    return max((index for index, block in enumerate(blocks) if block.get("type") not in UNMARKABLE), default=-1)
 
 
 def mark_last(blocks: list[Json], ttl: str | None) -> None:
