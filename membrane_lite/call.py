@@ -49,7 +49,7 @@ class Deadlines:
 
     def __init__(self, clock: Clock, limits: Limits, *, call_ends: float = NEVER, call_ms: float | None = None) -> None:
         self._clock: Final = clock
-        self._limits: Final = limits
+        self._limits = limits
         self._call_ends: Final = call_ends
         self._call_ms: Final = call_ms
         self._first_event_ends = NEVER
@@ -67,6 +67,12 @@ class Deadlines:
         """The first event is here: from now on silence between bytes is what is bounded."""
         self._first_event_ends = NEVER
         self._idle_ends = self._clock.monotonic() + (self._limits.idle_ms or NEVER) / 1000
+
+    def answer_complete(self, silence_ms: float) -> None:
+        """Only an end or a footnote can follow: from now on at most `silence_ms` without a byte are waited for it."""
+        self._limits = Limits(idle_ms=silence_ms)
+        self._progress_ends = NEVER
+        self.bytes_arrived()
 
     def bytes_arrived(self) -> None:
         """Any bytes of the body, pings included."""

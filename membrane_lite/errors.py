@@ -131,6 +131,16 @@ class MembraneError(Exception):
         self.failure_class = failure_class
         return self
 
+    def with_cause(self, cause: BaseException) -> MembraneError:
+        """The same error, chained to what it was made from, as `raise ... from cause` does."""
+        self.__cause__ = cause
+        return self
+
+    def with_advice(self, advice: str) -> MembraneError:
+        """The same error, its message followed by what to do about it."""
+        self.message += advice
+        return self
+
     def with_partial(
         self,
         *,

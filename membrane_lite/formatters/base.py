@@ -86,7 +86,8 @@ class BuildResult:
 class Assembler(Protocol):
     """One answer's deltas in, events out; what it has gathered can be asked for at any moment."""
 
-    record: AnswerRecord
+    @property
+    def record(self) -> AnswerRecord: ...
 
     def add(self, delta: Delta) -> Sequence[StreamEvent]: ...
 

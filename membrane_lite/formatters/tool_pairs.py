@@ -51,19 +51,17 @@ def repair(
     """`messages` as a provider accepts them. pending: ids of calls still running, which get no "[pending]" result."""
     tell = report or _ignore
     envelopes = _envelopes(messages, tell)
-    calls = _calls(envelopes)
-    answers = _answers(envelopes, calls)
+    answers = _answers(envelopes, _calls(envelopes))
     ready = True
     repaired: list[Json] = []
     for index, envelope in enumerate(envelopes):
         own = [block["id"] for block in envelope["content"] if block["type"] == "tool_use"]
-        follows_calls = bool(repaired) and index - 1 in answers.cycles and envelope["role"] == "user"
-        if not follows_calls:
+        if not (index - 1 in answers.cycles and envelope["role"] == "user"):
             repaired.append({"role": envelope["role"], "content": _without_results(envelope, index, answers, tell)})
         if own:
             following = envelopes[index + 1] if index + 1 < len(envelopes) else None
             turn = _answering_turn(own, index, following, answers, pending, tell)
-            ready = ready and not any(call in pending and call not in answers.by_call for call in own)
+            ready = ready and not any(call in pending and (index, call) not in answers.by_call for call in own)
             repaired.append({"role": "user", "content": turn})
     kept = [message for message in repaired if message["content"]]
     if kept and kept[0]["role"] == "assistant":
@@ -72,13 +70,16 @@ def repair(
     return Repaired(merged_neighbours(kept), ready)
 
 
-class _Answers(NamedTuple):
-    """by_call: call id -> (index of the envelope the result stood in, the result). cycles: envelopes with calls."""
+Call = tuple[int, str]  # index of its envelope, its id: some servers number the calls of every answer anew
 
-    by_call: dict[str, tuple[int, Json]]
-    used: set[int]
+
+class _Answers(NamedTuple):
+    """by_call: where the result stood, and the result. cycles: envelopes with calls. ids: of all calls."""
+
+    by_call: dict[Call, tuple[int, Json]]
+    used: frozenset[int]
     cycles: frozenset[int]
-    calls: dict[str, int]
+    ids: frozenset[str]
 
 
 def _envelopes(messages: Sequence[Json], tell: Report) -> list[Json]:
@@ -95,31 +96,41 @@ def _envelopes(messages: Sequence[Json], tell: Report) -> list[Json]:
     return envelopes
 
 
-def _calls(envelopes: Sequence[Json]) -> dict[str, int]:
-    """Call id -> index of its envelope. Two calls with one id could not be told apart."""
-    calls: dict[str, int] = {}
+def _calls(envelopes: Sequence[Json]) -> list[Call]:
+    """Every call, in order. Two calls of one turn with one id could not be told apart."""
+    calls: list[Call] = []
     for index, envelope in enumerate(envelopes):
         for block in envelope["content"]:
             if block["type"] == "tool_use":
-                if block["id"] in calls:
+                if (index, block["id"]) in calls:
                     raise MembraneError(
-                        "invalid_request", f"messages: two tool_use blocks have the id {block['id']!r}; ids are unique"
+                        "invalid_request",
+                        f"messages: two calls of one turn have the id {block['id']!r}; ids must differ",
                     )
-                calls[block["id"]] = index
+                calls.append((index, block["id"]))
     return calls
 
 
-def _answers(envelopes: Sequence[Json], calls: dict[str, int]) -> _Answers:
-    """For each call its result: the first in the turn right after it, else the first anywhere."""
-    by_call: dict[str, tuple[int, Json]] = {}
+def _answers(envelopes: Sequence[Json], calls: Sequence[Call]) -> _Answers:
+    """For each call its result: the first in the turn right after it, else the first that no other call has."""
+    by_call: dict[Call, tuple[int, Json]] = {}
+    used: set[int] = set()
+    known = set(calls)
     results = list(_results(envelopes))
-    for near in (True, False):
-        for index, block in results:
-            call = _result_id(block)
-            if call in calls and call not in by_call and (not near or calls[call] == index - 1):
-                by_call[call] = (index, block)
-    used = {id(block) for _, block in by_call.values()}
-    return _Answers(by_call, used, frozenset(calls.values()), calls)
+    for index, block in results:
+        near = (index - 1, _result_id(block))
+        if near in known and near not in by_call:
+            by_call[near] = (index, block)
+            used.add(id(block))
+    unanswered = {call: at for at, call in reversed([call for call in calls if call not in by_call])}
+    for index, block in results:
+        at = unanswered.get(_result_id(block)) if id(block) not in used else None
+        if at is not None:
+            by_call[(at, _result_id(block))] = (index, block)
+            used.add(id(block))
+            del unanswered[_result_id(block)]
+    cycles, ids = frozenset(at for at, _ in calls), frozenset(call for _, call in calls)
+    return _Answers(by_call, frozenset(used), cycles, ids)
 
 
 def _results(envelopes: Sequence[Json]) -> Iterator[tuple[int, Json]]:
@@ -140,8 +151,8 @@ def _answering_turn(
     """The user turn after envelope `index`: its calls' results in the calls' order, then whatever else stood there."""
     turn: list[Json] = []
     for call in own:
-        if call in answers.by_call:
-            origin, block = answers.by_call[call]
+        if (index, call) in answers.by_call:
+            origin, block = answers.by_call[(index, call)]
             if origin != index + 1:
                 tell({"type": "tool_result_hoisted", "id": call, "from": origin, "to": index + 1})
             turn.append(block)
@@ -171,7 +182,7 @@ def _without_results(envelope: Json, index: int, answers: _Answers, tell: Report
         if block["type"] != "tool_result":
             blocks.append(block)
         elif id(block) not in answers.used:
-            kind = "duplicate" if _result_id(block) in answers.calls else "orphan"
+            kind = "duplicate" if _result_id(block) in answers.ids else "orphan"
             tell({"type": "stray_tool_result_textified", "kind": kind, "id": _result_id(block), "at": index})
             said = _as_text(block.get("content", ""))
             blocks.append(_text(f"[{kind} tool_result for {_result_id(block) or '<missing>'}]: {said}"))

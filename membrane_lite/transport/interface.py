@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ..call import Call
-from ..redactor import Redactor
-from ..wire.http import HeaderPairs, HttpRequest
+if TYPE_CHECKING:
+    from ..call import Call
+    from ..redactor import Redactor
+    from ..wire.http import HeaderPairs, HttpRequest
 
 
 class ByteStream(Protocol):

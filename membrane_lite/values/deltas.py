@@ -120,10 +120,10 @@ class Finished(Delta):
     """The answer is complete. `provider_reason` is the provider's word, `stop_reason` ours.
 
     stop_sequence: the sequence that ended it, where the provider tells. refusal: the provider's explanation of a
-    refusal; category: its kind. raw: the provider's answer; that of a stream has no content, which is made of blocks.
+    refusal; category: its kind. raw: the provider's whole answer; envelope: of a stream, what stood around the content.
     """
 
-    __slots__ = ("category", "provider_reason", "raw", "refusal", "stop_reason", "stop_sequence")
+    __slots__ = ("category", "envelope", "provider_reason", "raw", "refusal", "stop_reason", "stop_sequence")
 
     def __init__(
         self,
@@ -134,6 +134,7 @@ class Finished(Delta):
         refusal: str | None = None,
         category: str | None = None,
         raw: Json = None,
+        envelope: Json = None,
     ) -> None:
         self.stop_reason: Final = stop_reason
         self.provider_reason: Final = provider_reason
@@ -141,6 +142,7 @@ class Finished(Delta):
         self.refusal: Final = refusal
         self.category: Final = category
         self.raw: Final = raw
+        self.envelope: Final = envelope
 
     def __hash__(self) -> int:
         return hash((self.stop_reason, self.provider_reason))

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Union
 
 from ..errors import MembraneError
 from ..redactor import REDACTED, SECRET_HEADERS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final, Union
-
-    HeaderPairs = Sequence[tuple[str, str]]
-    HeadersInput = Union[Mapping[str, str], Iterable[tuple[str, str]]]
+HeaderPairs = Sequence[tuple[str, str]]
+HeadersInput = Union[Mapping[str, str], Iterable[tuple[str, str]]]
 
 TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 # A field value (RFC 9110, 5.5): visible Latin-1, space and tab. http.client would repeat a bad value in its message.

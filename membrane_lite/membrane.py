@@ -1,0 +1,545 @@
+"""Membrane: one client over any adapter, with three faces of the same turn.
+
+complete() gives the response, stream() calls back while it arrives, stream_yielding() is a `for` loop over events.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, Union
+
+from .abort import AbortController, AbortSignal
+from .attempts import CallPlan, own_code
+from .call import DEFAULT_IDLE_MS, Limits
+from .clock import Clock
+from .errors import MembraneError, invalid, wrong_type
+from .formatters.base import BuildSettings, Formatter, Logger, tool_mode
+from .formatters.native import NativeFormatter
+from .formatters.request_size import max_request_bytes
+from .providers.base import Adapter, read_milliseconds
+from .turn import Turn, TurnOptions
+from .values.events import (
+    Aborted,
+    BlockSeen,
+    Complete,
+    Failed,
+    PreToolContent,
+    RoundAnswered,
+    StreamEvent,
+    Tokens,
+    ToolCalls,
+    UsageSeen,
+)
+from .values.messages import Message, user_side_name
+from .values.options import Hooks, RetryConfig, RetryInfo
+from .values.reader import read_message, read_request, read_retry_config, read_tool_results
+from .values.requests import Request
+from .values.responses import AbortedResponse, Response
+
+DEFAULT_MAX_TOOL_DEPTH: Final = 10
+TOOL_BLOCKS: Final = ("tool_use", "tool_result")
+
+Result = Union[Response, AbortedResponse]
+
+
+class Membrane:
+    """adapter: any of this package's, or an object with complete() and stream() that yield deltas.
+
+    formatter: else the adapter's own. assistant_participant: who the assistant is where a request does not say.
+    retry: a RetryConfig or a mapping of its shape. registry: an object with get_pricing(model). logger: any object
+    with warning(message, *args). One Membrane serves many threads; close() closes the adapter.
+    """
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        *,
+        formatter: Formatter | None = None,
+        assistant_participant: str = "Claude",
+        max_participants_for_stop: int = 10,
+        default_prompt_caching: bool = True,
+        retry: object = None,
+        hooks: Hooks | None = None,
+        registry: Any = None,
+        logger: Logger | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._adapter: Final = adapter
+        self._formatter: Final = formatter
+        self._hooks: Final = hooks or Hooks()
+        self._retry: Final = RetryConfig() if retry is None else read_retry_config(retry)
+        self._registry: Final = registry
+        self._clock: Final = clock or Clock()
+        self._settings: Final = BuildSettings(
+            assistant_participant=assistant_participant,
+            max_participants_for_stop=max_participants_for_stop,
+            prompt_caching=default_prompt_caching,
+            max_request_bytes=max_request_bytes(os.environ),
+            logger=GuardedLogger(logger),
+        )
+
+    def __enter__(self) -> Membrane:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the adapter; running calls end as aborted. Idempotent."""
+        close = getattr(self._adapter, "close", None)
+        if close is not None:
+            close()
+
+    def complete(
+        self,
+        request: object,
+        *,
+        signal: AbortSignal | None = None,
+        timeout_ms: int | None = None,
+        first_event_timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        refusal_retries: int = 0,
+        on_request: Callable[[Any], object] | None = None,
+        on_response: Callable[[Any], object] | None = None,
+        on_retry: Callable[[RetryInfo], object] | None = None,
+        retry: Literal[False] | None = None,
+        formatter: Formatter | None = None,
+    ) -> Response:
+        """The response to one request. Tool calls come back in response.tool_calls; nothing is run.
+
+        Raises MembraneError, for an abort and for every deadline too; what had arrived is on the error.
+        """
+        turn = self._turn(
+            read_request(request),
+            formatter,
+            TurnOptions(
+                plan=self._plan(
+                    signal=signal,
+                    limits=self._limits(first_event_timeout_ms, idle_timeout_ms, None),
+                    retry=retry,
+                    on_request=on_request,
+                    on_retry=on_retry,
+                ),
+                streamed=False,
+                refusal_retries=refusal_retries,
+                timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            ),
+        )
+        return self._completed(turn, None, filtered({RoundAnswered: told("on_response", on_response, "raw")}))
+
+    def stream(
+        self,
+        request: object,
+        *,
+        on_chunk: Callable[..., object] | None = None,
+        on_block: Callable[..., object] | None = None,
+        on_content_block_update: Callable[..., object] | None = None,
+        on_usage: Callable[..., object] | None = None,
+        on_tool_calls: Callable[..., Any] | None = None,
+        on_pre_tool_content: Callable[[str], object] | None = None,
+        on_request: Callable[[Any], object] | None = None,
+        on_response: Callable[[Any], object] | None = None,
+        on_retry: Callable[[RetryInfo], object] | None = None,
+        max_tool_depth: int = DEFAULT_MAX_TOOL_DEPTH,
+        signal: AbortSignal | None = None,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        first_event_timeout_ms: int | None = None,
+        progress_timeout_ms: int | None = None,
+        retry: Literal[False] | None = None,
+        formatter: Formatter | None = None,
+    ) -> Result:
+        """The response, or an AbortedResponse if the signal or timeout_ms ended the call; callbacks hear it arrive.
+
+        on_chunk(text, meta), on_block(event), on_content_block_update(index, block), on_usage(usage),
+        on_pre_tool_content(text), on_response(raw). on_tool_calls(calls) or (calls, context) returns the results, and
+        the loop goes on until the model calls no tool, or the round at max_tool_depth has run. Raises MembraneError.
+        """
+        checked = read_request(request)
+        if not checked.streaming and on_tool_calls is not None:
+            raise MembraneError(
+                "unsupported", "streaming=False: there is no tool loop without streaming; leave one out"
+            )
+        turn = self._turn(
+            checked,
+            formatter,
+            TurnOptions(
+                plan=self._plan(
+                    signal=signal,
+                    limits=self._limits(first_event_timeout_ms, idle_timeout_ms, progress_timeout_ms),
+                    retry=retry,
+                    on_request=on_request,
+                    on_retry=on_retry,
+                ),
+                streamed=checked.streaming,
+                runs_tools=on_tool_calls is not None,
+                max_tool_depth=max_tool_depth,
+                timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            ),
+        )
+        callbacks = filtered(
+            {
+                BlockSeen: block_callback(on_block, on_content_block_update),
+                UsageSeen: told("on_usage", on_usage, "usage"),
+                PreToolContent: told("on_pre_tool_content", on_pre_tool_content, "text"),
+                RoundAnswered: told("on_response", on_response, "raw"),
+                ToolCalls: tool_callback(turn, on_tool_calls),
+            }
+        )
+        if not checked.streaming:
+            return self._completed(turn, on_chunk, callbacks)
+        return result_of(run(turn, on_chunk, callbacks))
+
+    def stream_yielding(
+        self,
+        request: object,
+        *,
+        signal: AbortSignal | None = None,
+        timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        first_event_timeout_ms: int | None = None,
+        progress_timeout_ms: int | None = None,
+        refusal_retries: int = 0,
+        max_tool_depth: int | None = None,
+        emit_tokens: bool = True,
+        emit_blocks: bool = True,
+        emit_usage: bool = True,
+        on_request: Callable[[Any], object] | None = None,
+        on_response: Callable[[Any], object] | None = None,
+        on_retry: Callable[[RetryInfo], object] | None = None,
+        retry: Literal[False] | None = None,
+        formatter: Formatter | None = None,
+    ) -> YieldingStream:
+        """A stream to loop over; nothing is sent until the first event is asked for.
+
+        timeout_ms spans each provider call with its waits. max_tool_depth: None or -1 is no limit. The loop ends with
+        one event of type complete, aborted or error; a failure is such an event, not an exception.
+        """
+        controller = AbortController()
+        turn = self._turn(
+            read_request(request),
+            formatter,
+            TurnOptions(
+                plan=self._plan(
+                    signal=controller.signal,
+                    limits=self._limits(first_event_timeout_ms, idle_timeout_ms, progress_timeout_ms),
+                    retry=retry,
+                    on_request=on_request,
+                    on_retry=on_retry,
+                ),
+                runs_tools=True,
+                max_tool_depth=None if max_tool_depth == -1 else max_tool_depth,
+                refusal_retries=refusal_retries,
+                timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+                timeout_scope="round",
+            ),
+        )
+        hidden = {Tokens: emit_tokens, BlockSeen: emit_blocks, UsageSeen: emit_usage}
+        return YieldingStream(
+            turn,
+            controller,
+            signal,
+            hidden=frozenset(kind for kind, emitted in hidden.items() if not emitted),
+            on_response=on_response,
+            warn=self._settings.warn,
+        )
+
+    def _turn(self, request: Request, formatter: Formatter | None, options: TurnOptions) -> Turn:
+        chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", NativeFormatter)()
+        tool_mode(request, chosen)
+        return Turn(request, self._adapter, chosen, options)
+
+    def _plan(
+        self,
+        *,
+        signal: AbortSignal | None,
+        limits: Limits,
+        retry: Literal[False] | None,
+        on_request: Callable[[Any], object] | None,
+        on_retry: Callable[[RetryInfo], object] | None,
+    ) -> CallPlan:
+        if retry is not None and retry is not False:
+            raise invalid("retry", f"found {retry!r}", "expected False, or nothing; schedules are set on the Membrane")
+        return CallPlan(
+            clock=self._clock,
+            signal=signal,
+            limits=limits,
+            retry=None if retry is False else self._retry,
+            on_request=on_request,
+            on_error=self._hooks.on_error,
+            on_retry=on_retry,
+        )
+
+    def _limits(self, first_event_ms: int | None, idle_ms: int | None, progress_ms: int | None) -> Limits:
+        """The call's own limits, else the adapter's."""
+        return Limits(
+            first_event_ms=read_milliseconds("first_event_timeout_ms", first_event_ms),
+            idle_ms=read_milliseconds("idle_timeout_ms", idle_ms)
+            or getattr(self._adapter, "idle_timeout_ms", DEFAULT_IDLE_MS),
+            progress_ms=read_milliseconds("progress_timeout_ms", progress_ms)
+            or getattr(self._adapter, "progress_timeout_ms", None),
+        )
+
+    def _completed(self, turn: Turn, on_chunk: Callable[..., object] | None, callbacks: Callbacks) -> Response:
+        """The response of a turn that was not streamed, as after_response leaves it; an abort raises."""
+        event = run(turn, on_chunk, callbacks)
+        if not isinstance(event, Complete):
+            assert turn.failure is not None
+            raise turn.failure
+        hook = self._hooks.after_response
+        if hook is None:
+            return event.response
+        changed = own_code("after_response", hook, event.response, event.response.raw.response)
+        return event.response if changed is None else changed
+
+
+class YieldingStream:
+    """Events of one turn, for a `for` loop. Leaving the loop, or the `with` block, ends the call and its connection.
+
+    state: "idle", "streaming", "waiting_for_tools" or "done". cancel() may come from any thread, the rest from one.
+    """
+
+    def __init__(
+        self,
+        turn: Turn,
+        controller: AbortController,
+        signal: AbortSignal | None,
+        *,
+        hidden: frozenset[type],
+        on_response: Callable[[Any], object] | None,
+        warn: Callable[..., object],
+    ) -> None:
+        self._turn: Final = turn
+        self._events: Final = turn.events()
+        self._controller: Final = controller
+        self._signal: Final = signal
+        self._hidden: Final = hidden | {PreToolContent}
+        self._on_response: Final = on_response
+        self._warn: Final = warn
+        self._state = "idle"
+        self._pending: Sequence[str] = ()
+        if signal is not None:
+            signal.add_callback(self.cancel)
+
+    def __enter__(self) -> YieldingStream:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[StreamEvent]:
+        try:
+            while True:
+                event = self._next()
+                if event is None:
+                    return
+                yield event
+        finally:
+            self.close()
+
+    def __next__(self) -> StreamEvent:
+        event = self._next()
+        if event is None:
+            raise StopIteration
+        return event
+
+    @property
+    def state(self) -> str:
+        return self._state
+
+    @property
+    def is_waiting_for_tools(self) -> bool:
+        return self._state == "waiting_for_tools" and not self._controller.signal.aborted
+
+    @property
+    def pending_tool_call_ids(self) -> list[str]:
+        return list(self._pending) if self.is_waiting_for_tools else []
+
+    @property
+    def tool_depth(self) -> int:
+        """How many sets of results were taken in."""
+        return self._turn.tool_depth
+
+    def provide_tool_results(self, results: object, injected_messages: object = None) -> None:
+        """Answer the tool-calls event, before the next event is asked for.
+
+        results: ToolResults or mappings, one for each pending call. injected_messages: Messages or mappings with
+        content, and participant and metadata if need be; they follow the results and stay for the turn.
+        """
+        if not self.is_waiting_for_tools:
+            state = "done" if self._controller.signal.aborted else self._state
+            raise MembraneError("invalid_request", f"the stream is not waiting for tools (status: {state})")
+        read = read_tool_results(results)
+        given = {result.tool_use_id for result in read}
+        for call in self._pending:
+            if call not in given:
+                raise MembraneError("invalid_request", f"Missing tool result for call ID: {call}")
+        self._turn.provide(read, injected(injected_messages, user_side_name(self._turn.assistant), self._warn))
+        self._state, self._pending = "streaming", ()
+
+    def cancel(self) -> None:
+        """End the call, from any thread; the next event is the aborted one. Does nothing once the stream is done."""
+        self._controller.abort()
+
+    def close(self) -> None:
+        """Cancel, and close what is open now. Idempotent."""
+        if self._state != "done":
+            self.cancel()
+            self._done()
+            try:
+                self._events.close()
+            except ValueError:
+                pass  # another thread is inside it, and the cancel has just ended what that one waits for
+
+    def _next(self) -> StreamEvent | None:
+        if self._state == "done":
+            return None
+        if self.is_waiting_for_tools:
+            raise MembraneError(
+                "invalid_request", "the tool-calls event was not answered; call provide_tool_results() before going on"
+            )
+        self._state = "streaming"
+        try:
+            event = next(event for event in self._events if self._shown(event))
+        except MembraneError as error:  # of on_response; the turn itself raises none
+            self._events.close()
+            event = self._turn.ended(error)
+        except BaseException:
+            self._done()
+            raise
+        if isinstance(event, ToolCalls):
+            self._state, self._pending = "waiting_for_tools", [call.id for call in event.calls]
+        elif isinstance(event, (Complete, Aborted, Failed)):
+            self._done()
+        return event
+
+    def _shown(self, event: StreamEvent) -> bool:
+        if isinstance(event, RoundAnswered):
+            if self._on_response is not None:
+                own_code("on_response", self._on_response, event.raw)
+            return False
+        return type(event) not in self._hidden
+
+    def _done(self) -> None:
+        self._state = "done"
+        if self._signal is not None:
+            self._signal.remove_callback(self.cancel)
+
+
+class GuardedLogger:
+    """The caller's logger, whose errors are the caller's own; else Python's, named after this package."""
+
+    def __init__(self, logger: Logger | None) -> None:
+        self._logger: Final = logger
+
+    def warning(self, message: str, *args: object) -> None:
+        if self._logger is not None:
+            own_code("logger.warning", self._logger.warning, message, *args)
+            return
+        import logging  # only now: most calls warn of nothing
+
+        logging.getLogger(__name__.rpartition(".")[0]).warning(message, *args)
+
+
+Callbacks = dict[type, Callable[[Any], object]]
+
+
+def run(turn: Turn, on_chunk: Callable[..., object] | None, callbacks: Callbacks) -> StreamEvent:
+    """Run a turn to its end, calling back. Returns its last event: Complete, Aborted or Failed."""
+    events = turn.events()
+    last: StreamEvent | None = None
+    try:
+        for last in events:
+            if type(last) is Tokens:
+                if on_chunk is not None:
+                    on_chunk(last.content, last.meta)
+            elif type(last) in callbacks:
+                callbacks[type(last)](last)
+    except Exception as exc:  # of a callback: the turn itself raises none
+        events.close()
+        return turn.ended(turn.of_own_code("on_chunk", exc))
+    except BaseException as exc:
+        events.close()
+        turn.attach_partial(exc)
+        raise
+    assert last is not None
+    return last
+
+
+def filtered(callbacks: Mapping[type, Callable[[Any], object] | None]) -> Callbacks:
+    """Those that were given."""
+    return {kind: callback for kind, callback in callbacks.items() if callback is not None}
+
+
+def told(name: str, callback: Callable[..., object] | None, *fields: str) -> Callable[[Any], object] | None:
+    """Call back with these fields of an event; None where there is nobody to call."""
+    if callback is None:
+        return None
+    return lambda event: own_code(name, callback, *(getattr(event, field) for field in fields))
+
+
+def block_callback(
+    on_block: Callable[..., object] | None, on_update: Callable[..., object] | None
+) -> Callable[[Any], object] | None:
+    """Both callbacks that hear of blocks, as one; None where neither is given."""
+    if on_block is None and on_update is None:
+        return None
+
+    def tell(seen: Any) -> None:
+        if on_block is not None:
+            own_code("on_block", on_block, seen.event)
+        if on_update is not None:
+            own_code("on_content_block_update", on_update, seen.event.index, seen.content_block)
+
+    return tell
+
+
+def tool_callback(turn: Turn, on_tool_calls: Callable[..., Any] | None) -> Callable[[Any], object] | None:
+    """Run the tools and hand their results to the turn. The callback may take (calls) or (calls, context)."""
+    if on_tool_calls is None:
+        return None
+    with_context = takes_context(on_tool_calls)
+
+    def run_tools(event: Any) -> None:
+        arguments = (event.calls, event.context) if with_context else (event.calls,)
+        turn.provide(read_tool_results(own_code("on_tool_calls", on_tool_calls, *arguments)))
+
+    return run_tools
+
+
+def takes_context(callback: Callable[..., Any]) -> bool:
+    """Whether it can be called with two arguments; what cannot be inspected is."""
+    try:
+        inspect.signature(callback).bind(None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
+def result_of(event: StreamEvent) -> Result:
+    if isinstance(event, Failed):
+        raise event.error
+    assert isinstance(event, (Complete, Aborted))
+    return event.response
+
+
+def injected(given: object, user: str, warn: Callable[..., object]) -> list[Message]:
+    """Messages put in beside tool results: read strictly; tool blocks in them would leave the turn stuck."""
+    if given is None:
+        return []
+    if not isinstance(given, (list, tuple)):
+        raise wrong_type("injected_messages", given, "a list of messages")
+    messages = []
+    for index, item in enumerate(given):
+        path = f"injected_messages[{index}]"
+        message = read_message({"participant": user, **item} if isinstance(item, Mapping) else item, path)
+        kept = [block for block in message.content if block.type not in TOOL_BLOCKS]
+        if len(kept) < len(message.content):
+            warn("%s: stripped %d tool block(s)", path, len(message.content) - len(kept))
+        if kept:
+            messages.append(Message(message.participant, kept, message.metadata))
+    return messages

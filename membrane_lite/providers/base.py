@@ -1,0 +1,403 @@
+"""What every HTTP adapter does: a codec says what to send and how to read it, the transport carries it.
+
+A codec is pure and knows one wire format. An adapter's stream() and complete() give the same deltas, so an answer that
+was not streamed goes up the same way as one that was.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
+
+from ..call import DEFAULT_IDLE_MS, Call
+from ..clock import Clock
+from ..credentials.keys import HeaderAuth, Key
+from ..error_table import provider_error
+from ..errors import MembraneError, invalid
+from ..formatters.base import BuildSettings, Formatter
+from ..formatters.request_size import max_request_bytes
+from ..redactor import Redactor
+from ..transport.interface import ByteStream, OpensRequests
+from ..values.base import Json
+from ..values.content import Block
+from ..values.deltas import AnswerHead, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
+from ..values.reader import read_request
+from ..values.requests import ProviderRequest
+from ..version import VERSION
+from ..wire import sse
+from ..wire.http import HeaderPairs, HeadersInput, HttpRequest, header, header_dict, header_pairs, merged
+from ..wire.json_text import encode, parse
+from ..wire.retry_after import rate_limits
+from .models import advice
+
+DEFAULT_MAX_TOKENS: Final = 4096
+ERROR_BODY_BYTES: Final = 1024 * 1024
+TRAILING_SILENCE_MS: Final = 2_000  # after a complete answer: how long its usage, or its end, is waited for
+SHOWN_CHARACTERS: Final = 200
+
+PROGRESS: Final = (TextDelta, ThinkingDelta, InputDelta, SignatureDelta)
+REQUEST_ID_HEADERS: Final = ("request-id", "x-request-id", "x-amzn-requestid")
+
+USERINFO: Final = re.compile(r"//[^/@]*@")  # may hold a password
+
+# What a decoder raises over data it did not expect; anything else is a fault of this package.
+MALFORMED: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+
+
+class ProviderFault(Exception):
+    """A decoder found an error inside an answer that began as a success. `body`: the provider's error, as JSON."""
+
+    def __init__(self, body: Json, event: str) -> None:
+        super().__init__(event)
+        self.body: Final = body
+        self.event: Final = event
+
+
+class Decoder(Protocol):
+    """Events of one answer in, deltas out. Holds only what a later event needs to be understood.
+
+    complete: an end of input from here on is a normal end. last: nothing is to come, stop reading.
+    TERMINAL: the word for what makes an answer complete, for the error that says it is missing.
+    """
+
+    TERMINAL: str
+    complete: bool
+    last: bool
+
+    def decode(self, event: str, data: str) -> Sequence[Delta]: ...
+
+    def document(self, answer: Json) -> Iterable[Delta]:
+        """A whole answer, as the deltas it would have been streamed as."""
+
+    def end(self) -> Sequence[Delta]:
+        """Reading has stopped after a complete answer: what was held back until then."""
+
+
+class Codec(Protocol):
+    """One wire format, seen from the client: pure."""
+
+    def body(self, request: ProviderRequest, *, stream: bool) -> Json: ...
+
+    def address(self, request: ProviderRequest, *, stream: bool) -> str: ...
+
+    def headers(self, body: Json, *, stream: bool) -> HeaderPairs: ...
+
+    def decoder(self) -> Decoder: ...
+
+    def tidied(self, content: list[Block]) -> list[Block]:
+        """The blocks of a whole answer, repaired where this format's servers are known to leave something in them."""
+
+    def record(self, envelope: Json, content: Sequence[Block]) -> Json:
+        """A streamed answer as the provider would have given it whole: what the end said, around the blocks."""
+
+
+class Adapter(Protocol):
+    """What the turn needs of an adapter. One of the caller's own needs no more than these."""
+
+    def complete(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]: ...
+
+    def stream(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]: ...
+
+
+class HttpAdapter:
+    """A codec, its keys and a transport. Subclasses only read their settings."""
+
+    name: str
+    default_formatter: type[Formatter]
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        codec: Codec,
+        auth: HeaderAuth,
+        placeholder: Key | None,
+        headers: HeadersInput | None,
+        transport: OpensRequests | None,
+        clock: Clock | None,
+        progress_timeout_ms: int | None = None,
+        connect_timeout_is_final: bool = False,
+        gateway_texts: bool = False,
+    ) -> None:
+        """connect_timeout_is_final: a connect timeout is not repeated, because it cannot be told from a later one.
+
+        gateway_texts: see error_table.provider_error.
+        """
+        self.name = name
+        self.progress_timeout_ms: Final = read_milliseconds("progress_timeout_ms", progress_timeout_ms)
+        self._codec: Final = codec
+        self._auth: Final = auth
+        self._placeholder: Final = placeholder
+        self._own_headers: Final = own_headers(headers, placeholder)
+        self._transport = transport
+        self._owns_transport: Final = transport is None
+        self._env: Final = dict(os.environ) if transport is None else {}
+        self._lock: Final = threading.Lock()
+        self._clock: Final = clock or Clock()
+        self._connect_timeout_is_final: Final = connect_timeout_is_final
+        self._gateway_texts: Final = gateway_texts
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name!r}>"
+
+    def __enter__(self) -> HttpAdapter:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the transport, if this adapter made it; running calls end as aborted. Idempotent."""
+        if self._owns_transport and self._transport is not None:
+            self._transport.close()
+
+    @property
+    def idle_timeout_ms(self) -> int:
+        """How long a silent stream is waited for, where a call does not say."""
+        return int(getattr(self._opener(), "read_timeout_ms", DEFAULT_IDLE_MS))
+
+    def render(
+        self, request: object, *, stream: bool = False, formatter: Formatter | None = None, clock: Clock | None = None
+    ) -> HttpRequest:
+        """The HttpRequest that a call would send. Needs no network; a placeholder stands for a key that is not set."""
+        settings = BuildSettings(max_request_bytes=max_request_bytes(os.environ))
+        shaped = (formatter or self.default_formatter()).conversation(read_request(request), settings).build()
+        return self._auth.shown(
+            self._request(shaped, self._codec.body(shaped, stream=stream), stream), self._placeholder
+        )
+
+    def complete(self, provider_request: ProviderRequest, call: Call) -> Iterator[Delta]:
+        """Send, and give the whole answer as deltas."""
+        stream = self._open(provider_request, call, streamed=False)
+        try:
+            call.deadlines.first_event()
+            yield self._head(stream, call)
+            yield from self._document(stream, call)
+            stream.finish()
+        finally:
+            stream.close()
+
+    def stream(self, provider_request: ProviderRequest, call: Call) -> Iterator[Delta]:
+        """Send, and give the answer's deltas as they arrive. A server may answer a stream request with one document."""
+        stream = self._open(provider_request, call, streamed=True)
+        try:
+            yield self._head(stream, call)
+            if (header(stream.headers, "content-type") or "").lower().startswith("application/json"):
+                call.deadlines.first_event()
+                yield from self._document(stream, call)
+            else:
+                yield from self._events(stream, call)
+            stream.finish()
+        finally:
+            stream.close()
+
+    def tidied(self, content: list[Block]) -> list[Block]:
+        """Codec.tidied, for whoever has the blocks."""
+        return self._codec.tidied(content)
+
+    def record(self, envelope: Json, content: Sequence[Block]) -> Json:
+        """Codec.record, for whoever has the blocks."""
+        return self._codec.record(envelope, content)
+
+    def redacted(self, raw_request: Json) -> Json:
+        """A body as it may be shown: without the secrets of this adapter and its transport."""
+        return self._redactor.json(raw_request)
+
+    # Sending
+
+    def _open(self, provider_request: ProviderRequest, call: Call, *, streamed: bool) -> ByteStream:
+        body = self._codec.body(provider_request, stream=streamed)
+        request = self._auth.authorized(self._request(provider_request, body, streamed))
+        call.sending(body)
+        try:
+            stream = self._opener().open(request, call)
+        except MembraneError as error:
+            if self._connect_timeout_is_final and error.provider_error_code == "connect_timeout":
+                raise error.with_class("deadline") from error.__cause__
+            raise
+        if stream.status >= 300:
+            raise self._refusal(stream, call, provider_request.model)
+        return stream
+
+    def _request(self, provider_request: ProviderRequest, body: Json, streamed: bool) -> HttpRequest:
+        base = [
+            ("User-Agent", user_agent()),
+            ("Content-Type", "application/json"),
+            ("Accept", "application/json"),
+            ("Accept-Encoding", "identity" if streamed else "gzip"),
+        ]
+        headers = merged(base, self._own_headers, self._codec.headers(body, stream=streamed))
+        return HttpRequest("POST", self._codec.address(provider_request, stream=streamed), headers, encode(body))
+
+    def _opener(self) -> OpensRequests:
+        """The transport; made at the first send, because importing it costs more than everything before it."""
+        with self._lock:
+            if self._transport is None:
+                from ..transport.pool import Transport
+
+                self._transport = Transport(env=self._env)
+            return self._transport
+
+    # Reading
+
+    def _head(self, stream: ByteStream, call: Call) -> AnswerHead:
+        request_id = next(filter(None, (header(stream.headers, name) for name in REQUEST_ID_HEADERS)), None)
+        return AnswerHead(header_dict(stream.headers), request_id, rate_limits(stream.headers, call.clock.time()))
+
+    def _document(self, stream: ByteStream, call: Call) -> Iterator[Delta]:
+        text = b"".join(stream).decode("utf-8", "replace")
+        try:
+            deltas = list(self._codec.decoder().document(parse(text)))
+        except ProviderFault as fault:
+            raise self._fault(fault, stream, call) from None
+        except (RecursionError, MemoryError) as exc:
+            raise self._too_deep(text, exc) from exc
+        except MALFORMED as exc:
+            raise self._malformed("the answer", text, exc) from exc
+        yield from deltas
+
+    def _events(self, stream: ByteStream, call: Call) -> Iterator[Delta]:
+        """Deltas of an event stream, until its decoder says it is complete and nothing more is to come."""
+        decoder, deadlines, seen, trailing = self._codec.decoder(), call.deadlines, 0, False
+        try:
+            for event in sse.iter_events(stream, keep_unterminated=True):
+                if not seen:
+                    deadlines.first_event()
+                seen += 1
+                for delta in self._decoded(decoder, event, stream, call):
+                    if deadlines.counts_progress and isinstance(delta, PROGRESS):
+                        deadlines.progressed()
+                    yield delta
+                if decoder.last:
+                    break
+                if decoder.complete and not trailing:
+                    trailing = True
+                    deadlines.answer_complete(TRAILING_SILENCE_MS)
+        except MembraneError as error:
+            if not decoder.complete or error.type == "abort":
+                raise
+        if not decoder.complete:
+            raise self._cut(decoder, seen)
+        yield from decoder.end()
+
+    def _decoded(self, decoder: Decoder, event: sse.SseEvent, stream: ByteStream, call: Call) -> Sequence[Delta]:
+        try:
+            return decoder.decode(event.event, event.data)
+        except ProviderFault as fault:
+            raise self._fault(fault, stream, call) from None
+        except (RecursionError, MemoryError) as exc:
+            raise self._too_deep(event.data, exc) from exc
+        except MALFORMED as exc:
+            raise self._malformed(f"event {event.event!r}", event.data, exc) from exc
+
+    # Errors
+
+    @property
+    def _redactor(self) -> Redactor:
+        return Redactor(self._auth.secrets) + self._opener().redactor
+
+    def _refusal(self, stream: ByteStream, call: Call, model: str) -> MembraneError:
+        """The error an answer of status 300 or more is; its body is read, bounded, and its connection given back."""
+        try:
+            text = self._redactor.text(stream.read(ERROR_BODY_BYTES).decode("utf-8", "replace"))
+            stream.finish()
+        finally:
+            stream.close()
+        headers = [(name, self._redactor.text(value)) for name, value in stream.headers]
+        if stream.status < 400:
+            where = header(headers, "location") or "nowhere"
+            return MembraneError(
+                "invalid_request",
+                f"{self.name}: HTTP {stream.status} redirects to {where}; redirects are never followed, set base_url",
+                http_status=stream.status,
+                raw_error=text,
+            )
+        error = provider_error(
+            provider=self.name,
+            status=stream.status,
+            headers=headers,
+            body=text,
+            now=call.clock.time(),
+            gateway_texts=self._gateway_texts,
+        )
+        return error.with_advice(advice(error, model))
+
+    def _fault(self, fault: ProviderFault, stream: ByteStream, call: Call) -> MembraneError:
+        """The error of an answer that began as a success: its body speaks for itself, its status does not."""
+        return provider_error(
+            provider=self.name,
+            status=None,
+            headers=stream.headers,
+            body=self._redactor.text(encode(fault.body).decode("utf-8")),
+            now=call.clock.time(),
+            event=fault.event,
+            gateway_texts=self._gateway_texts,
+        )
+
+    def _malformed(self, where: str, text: str, exc: Exception) -> MembraneError:
+        shown = self._redactor.text(text[:SHOWN_CHARACTERS])
+        return MembraneError("server", f"{self.name}: {where} cannot be read ({type(exc).__name__}): {shown!r}")
+
+    def _too_deep(self, text: str, exc: BaseException) -> MembraneError:
+        return MembraneError(
+            "server",
+            f"{self.name}: an answer of {len(text)} characters is too large or too deep ({type(exc).__name__})",
+        )
+
+    def _cut(self, decoder: Decoder, seen: int) -> MembraneError:
+        return MembraneError(
+            "network",
+            f"{self.name}: the stream ended after {seen} events without {decoder.TERMINAL}; the answer is incomplete, "
+            "what arrived is in .partial_content",
+        )
+
+
+def user_agent() -> str:
+    """Named after the package, wherever it was copied to."""
+    from ..transport.connection import URLLIB3_VERSION
+
+    package = __name__.rsplit(".", 2)[0].rpartition(".")[2].replace("_", "-")
+    return f"{package}/{VERSION} python/{platform.python_version()} urllib3/{URLLIB3_VERSION}"
+
+
+def own_headers(headers: HeadersInput | None, placeholder: Key | None) -> HeaderPairs:
+    """The caller's headers. Raises "invalid_request" for one that would stand in for the key or the framing."""
+    pairs = header_pairs(headers, "headers")
+    reserved = {"host", "content-length", "transfer-encoding", *([placeholder.header.lower()] if placeholder else [])}
+    for name, _ in pairs:
+        if name.lower() in reserved:
+            raise invalid("headers", f"{name!r} is set by the adapter", "expected other headers; pass keys as api_key")
+    return pairs
+
+
+def read_base_url(value: str | None, variable: str | None, env: Mapping[str, str], default: str | None) -> str:
+    """The argument base_url, else `variable`, else `default`; one trailing slash is dropped."""
+    given, source = (value, "base_url") if value is not None else (env.get(variable or "", "").strip(), variable)
+    url = given or default
+    if not url:
+        raise invalid("base_url", "missing", 'expected the address of the server, "http://localhost:11434/v1" say')
+    try:
+        parts = urlsplit(url)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        valid = False
+    if not valid:
+        found = USERINFO.sub("//", url)
+        raise invalid(source or "base_url", f"found {found!r}", "expected http:// or https://, a host and a path")
+    return url[:-1] if url.endswith("/") else url
+
+
+def read_milliseconds(name: str, value: Any) -> int | None:
+    """A positive whole number of milliseconds, or None."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise invalid(name, f"found {value!r}", "expected a whole number of milliseconds, 1 or more")
+    return value
+
+
+def without_none(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,95 @@
+"""Any server that speaks chat completions (chat_dialect.py): Ollama, vLLM, llama.cpp, Groq, DeepSeek, Mistral, LiteLLM.
+
+> {"model": "llama3.3", "messages": [{"role": "user", "content": "User: Hi"}], "max_tokens": 64}
+< {"model": "llama3.3", "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"},
+<  "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}}
+= Hello / end_turn / 9 in, 3 out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ..clock import Clock
+from ..credentials.keys import HeaderAuth, Key, read_key
+from ..formatters.native import NativeFormatter
+from ..transport.interface import OpensRequests
+from ..values.base import Json
+from ..values.content import Block
+from ..values.requests import ProviderRequest
+from ..wire.http import HeaderPairs, HeadersInput
+from .base import DEFAULT_MAX_TOKENS, HttpAdapter, read_base_url
+from .chat_dialect import ChatDecoder, ChatDialect, chat_body, recorded, tidied
+from .models import ModelTable, ModelTraits
+
+# Nothing is known of the models behind such a server, so nothing is left out for them.
+DIALECT: Final = ChatDialect(reasoning_field="reasoning", orphan_think_close=True)
+
+
+class OpenAICompatibleAdapter(HttpAdapter):
+    """base_url: with its version, as in "http://localhost:11434/v1". api_key: sent as a bearer token where given.
+
+    No environment variable is read. provider_name: the name in errors and details. stream usage is read where it
+    comes; a server that wants to be asked takes provider_params={"stream_options": {"include_usage": True}}.
+    """
+
+    default_formatter = NativeFormatter
+
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        api_key: str | None = None,
+        provider_name: str = "openai-compatible",
+        headers: HeadersInput | None = None,
+        default_max_tokens: int = DEFAULT_MAX_TOKENS,
+        model_traits: Mapping[str, Mapping[str, Any]] | None = None,
+        progress_timeout_ms: int | None = None,
+        transport: OpensRequests | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        key = read_key(api_key, "api_key", None, {})
+        super().__init__(
+            name=provider_name,
+            codec=CompatibleCodec(
+                read_base_url(base_url, None, {}, None), ModelTable({}, ModelTraits(), model_traits), default_max_tokens
+            ),
+            auth=HeaderAuth([Key(key, "Authorization", "Bearer ")] if key else [], missing=None),
+            placeholder=None,
+            headers=headers,
+            transport=transport,
+            clock=clock,
+            progress_timeout_ms=progress_timeout_ms,
+        )
+
+    def supports_model(self, model: str) -> bool:
+        return True
+
+
+class CompatibleCodec:
+    """The dialect at one address, its models unknown."""
+
+    def __init__(self, base_url: str, models: ModelTable, default_max_tokens: int) -> None:
+        self._address: Final = base_url + "/chat/completions"
+        self._models: Final = models
+        self._default_max_tokens: Final = default_max_tokens
+
+    def address(self, request: ProviderRequest, *, stream: bool) -> str:
+        return self._address
+
+    def headers(self, body: Json, *, stream: bool) -> HeaderPairs:
+        return ()
+
+    def body(self, request: ProviderRequest, *, stream: bool) -> Json:
+        traits = self._models.traits(request.model)
+        return chat_body(request, DIALECT, traits, max_tokens=self._default_max_tokens, stream=stream)
+
+    def decoder(self) -> ChatDecoder:
+        return ChatDecoder()
+
+    def record(self, envelope: Json, content: Sequence[Block]) -> Json:
+        return recorded(envelope, content)
+
+    def tidied(self, content: list[Block]) -> list[Block]:
+        return tidied(content, DIALECT)

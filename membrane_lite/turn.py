@@ -1,0 +1,310 @@
+"""One turn: rounds, the tool loop, refusals sent again. One generator serves every face and every tool mode.
+
+    build -> before_request -> attempts -> events as they arrive -> response, usage
+      ^                                                                   |
+      '--- results taken in <--- tool-calls event <--- the model calls ---'
+
+The generator yields events. Whoever runs it answers a tool-calls event by provide() before asking for the next one.
+It ends with exactly one of complete, aborted, error, and raises only what the interpreter itself raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from .abort import AbortSignal
+from .attempts import CallPlan, Sent, answered, own_code
+from .call import NEVER
+from .error_table import classify_exception
+from .errors import CALL_TIMEOUT, MembraneError, aborted, own_code_error, wrong_type
+from .formatters.assembly import AnswerRecord
+from .formatters.base import Assembler, BuildSettings, Formatter
+from .outcome import (
+    KNOWN_STOP_REASONS,
+    Round,
+    Timed,
+    content_of,
+    discarded_of,
+    priced,
+    response_of,
+    stop_reason_of,
+    usage_of,
+)
+from .providers.base import Adapter, HttpAdapter
+from .values.content import ToolUse, joined_text
+from .values.deltas import Finished
+from .values.events import (
+    Aborted,
+    Complete,
+    Failed,
+    PreToolContent,
+    Retrying,
+    RoundAnswered,
+    StreamEvent,
+    ToolCalls,
+    UsageSeen,
+)
+from .values.messages import Message
+from .values.requests import ProviderRequest, Request
+from .values.responses import AbortedResponse, Response, Usage
+from .values.tools import ToolCall, ToolContext, ToolResult
+from .wire.json_text import compact
+
+TimeoutScope = Literal["turn", "round"]
+AbortReason = Literal["user", "timeout", "error"]
+
+
+@dataclass
+class TurnOptions:
+    """How a turn runs. runs_tools: calls are given out and their results awaited; otherwise one round is all.
+
+    max_tool_depth: the depth, from 0, after whose tools nothing more is sent; None is no limit. timeout_ms spans the
+    whole turn, or each of its provider calls with their waits. warned: told once of what is odd but no error.
+    """
+
+    plan: CallPlan
+    settings: BuildSettings = field(default_factory=BuildSettings)
+    streamed: bool = True
+    runs_tools: bool = False
+    max_tool_depth: int | None = None
+    refusal_retries: int = 0
+    timeout_ms: float | None = None
+    timeout_scope: TimeoutScope = "turn"
+    before_request: Callable[..., Any] | None = None
+    registry: Any = None
+
+
+class Turn:
+    """A request on its way to a response. events() runs once; partial() may be asked at any moment."""
+
+    def __init__(self, request: Request, adapter: Adapter, formatter: Formatter, options: TurnOptions) -> None:
+        self.assistant: Final = request.assistant_participant or options.settings.assistant_participant
+        self.failure: MembraneError | None = None  # what ended the turn, where it did not end by itself
+        self.tool_depth = 0
+        self._request: Final = request
+        self._adapter: Final = adapter
+        self._options: Final = options
+        self._plan: Final = options.plan
+        self._conversation: Final = formatter.conversation(request, options.settings)
+        self._rounds: Final[list[Round]] = []
+        self._refused: Final[list[AnswerRecord]] = []
+        self._arriving: Assembler | None = None
+        self._results: Sequence[ToolResult] = ()
+        self._injected: Sequence[Message] = ()
+        self._began: Final = options.plan.clock.monotonic()
+        self._first_token: float | None = None
+
+    def provide(self, results: Sequence[ToolResult], injected: Sequence[Message] = ()) -> None:
+        """Answer the tool-calls event that was last yielded."""
+        self._results = results
+        self._injected = injected
+
+    def events(self) -> Generator[StreamEvent, None, None]:
+        try:
+            yield from self._run()
+        except MembraneError as error:
+            yield self.ended(error)
+        except Exception as exc:  # of a formatter, or a fault of this package: never bare
+            yield self.ended(classify_exception(exc).with_cause(exc))
+        except (KeyboardInterrupt, SystemExit) as exc:
+            self.attach_partial(exc)
+            raise
+
+    def ended(self, error: MembraneError) -> Aborted | Failed:
+        """The event of a turn that `error` ends: an abort and the call's own deadline are no failures."""
+        self.failure = error
+        partial = self.partial()
+        error.with_partial(
+            content=partial.partial_content,
+            text=partial.raw_assistant_text,
+            usage=partial.partial_usage,
+            tool_calls=partial.tool_calls,
+            tool_results=partial.tool_results,
+        )
+        if error.type == "abort":
+            signal = self._plan.signal
+            return Aborted(self.partial("user" if signal is not None and signal.aborted else "error", error.message))
+        if error.provider_error_code == CALL_TIMEOUT:
+            return Aborted(self.partial("timeout", error.message))
+        return Failed(error)
+
+    def of_own_code(self, name: str, exc: Exception) -> MembraneError:
+        """The error a turn ends with when the caller's own code raised `exc`; after an abort, the abort."""
+        signal = self._plan.signal
+        if signal is not None and signal.aborted:
+            return aborted(signal.reason)
+        error = own_code_error(name, exc, classify_exception(exc))
+        return error if error is exc else error.with_cause(exc)
+
+    def partial(self, reason: AbortReason = "error", message: str | None = None) -> AbortedResponse:
+        """What has arrived so far, as a turn that is ended here would give it."""
+        arriving = self._arriving
+        content = content_of(self._rounds) + (arriving.content() if arriving else [])
+        records = [done.record for done in self._rounds] + ([arriving.record] if arriving else [])
+        return AbortedResponse(
+            reason=reason,
+            message=message,
+            partial_content=content,
+            partial_usage=usage_of(records),
+            raw_assistant_text=joined_text(content),
+            tool_calls=[call for done in self._rounds for call in done.calls],
+            tool_results=[result for done in self._rounds for result in done.results],
+        )
+
+    def attach_partial(self, exc: BaseException) -> None:
+        """What the interpreter raises passes through, with what had arrived in `.membrane_partial`."""
+        setattr(exc, "membrane_partial", self.partial())  # noqa: B010 (its class does not declare the attribute)
+
+    # The loop
+
+    def _run(self) -> Iterator[StreamEvent]:
+        limit = self._options.max_tool_depth
+        call_ends = self._call_ends("turn")
+        while limit is None or self.tool_depth <= limit:
+            done, assembler = yield from self._round(min(call_ends, self._call_ends("round")))
+            yield RoundAnswered(done.raw_response)
+            yield UsageSeen(self._usage())
+            if self._calls_tools(done):
+                yield from self._tools(done)
+                self._check(call_ends)
+            elif not self._conversation.resumes(assembler):
+                break
+        yield Complete(self._response())
+
+    def _round(self, call_ends: float) -> Generator[StreamEvent, None, tuple[Round, Assembler]]:
+        """One provider call, and those that take its place while it is refused."""
+        refusals = 0
+        while True:
+            provider_request, sent = self._built(), Sent(self._plan.on_request)
+            assembler = self._arriving = self._conversation.assembler()
+            yield from self._answer(assembler, provider_request, sent, call_ends)
+            done = self._round_of(assembler, sent)
+            self._arriving = None
+            if done.stop_reason != "refusal" or refusals >= self._options.refusal_retries:
+                self._rounds.append(done)
+                return done, assembler
+            refusals += 1
+            self._refused.append(done.record)
+            yield Retrying(refusals, self._options.refusal_retries, "refusal", done.finished.category)
+
+    def _built(self) -> ProviderRequest:
+        """The next request; before_request runs once for each one built, not for its resends."""
+        built = self._conversation.build()
+        hook = self._options.before_request
+        changed = None if hook is None else own_code("before_request", hook, self._request, built)
+        if changed is not None and not isinstance(changed, ProviderRequest):
+            raise wrong_type("before_request", changed, "a ProviderRequest or None")
+        return changed or built
+
+    def _answer(
+        self, assembler: Assembler, provider_request: ProviderRequest, sent: Sent, call_ends: float
+    ) -> Iterator[StreamEvent]:
+        options, add, clock = self._options, assembler.add, self._plan.clock
+        deltas = answered(
+            self._adapter,
+            provider_request,
+            self._plan,
+            sent,
+            streamed=options.streamed,
+            call_ends=call_ends,
+            call_ms=options.timeout_ms,
+        )
+        with closing(deltas):
+            for delta in deltas:
+                for event in add(delta):
+                    if self._first_token is None:
+                        self._first_token = clock.monotonic()
+                    yield event
+        yield from assembler.end()
+
+    def _round_of(self, assembler: Assembler, sent: Sent) -> Round:
+        record, content = assembler.record, assembler.content()
+        finished = record.finished
+        if finished is None:
+            raise MembraneError("network", f"{self._provider}: the adapter's deltas ended without a Finished delta")
+        if isinstance(self._adapter, HttpAdapter):
+            content = self._adapter.tidied(content)
+        raw = finished.raw
+        if raw is None and isinstance(self._adapter, HttpAdapter):
+            raw = self._adapter.record(finished.envelope, content)
+        reason = stop_reason_of(finished, content)
+        if reason not in KNOWN_STOP_REASONS:
+            self._options.settings.warn("%s stopped for %r, which is no known reason", self._provider, reason)
+        return Round(content, record, finished, reason, sent.raw_request, raw, sent.waits_ms, [])
+
+    # Tools
+
+    def _calls_tools(self, done: Round) -> bool:
+        return self._options.runs_tools and done.stop_reason == "tool_use" and bool(done.calls)
+
+    def _tools(self, done: Round) -> Iterator[StreamEvent]:
+        """Give the calls out and take their results in. A call with broken arguments is answered, never run."""
+        preamble = joined_text(done.content)
+        if preamble.strip():
+            yield PreToolContent(preamble)
+        calls = [call for call in done.calls if call.unparseable_input is None]
+        refused = [refused_call(call) for call in done.calls if call.unparseable_input is not None]
+        self._results, self._injected = (), ()
+        if calls:
+            yield ToolCalls(calls, self._context(done, preamble))
+        done.results.extend([*self._results, *refused])
+        self.tool_depth += 1
+        self._conversation.add_results(done.content, done.results, self._injected)
+
+    def _context(self, done: Round, preamble: str) -> ToolContext:
+        uses = [block.to_dict() for block in done.content if isinstance(block, ToolUse)]
+        return ToolContext(
+            raw_text=compact(uses),
+            preamble=preamble,
+            depth=self.tool_depth,
+            previous_results=[result for earlier in self._rounds for result in earlier.results],
+            accumulated=joined_text(content_of(self._rounds)),
+            round_content=list(done.content),
+            signal=self._plan.signal or AbortSignal(),
+        )
+
+    # Ends
+
+    @property
+    def _provider(self) -> str:
+        return str(getattr(self._adapter, "name", type(self._adapter).__name__))
+
+    def _call_ends(self, scope: TimeoutScope) -> float:
+        """The instant of the deadline that spans `scope`, counted from now."""
+        timeout_ms = self._options.timeout_ms if self._options.timeout_scope == scope else None
+        return NEVER if timeout_ms is None else self._plan.clock.monotonic() + timeout_ms / 1000
+
+    def _check(self, call_ends: float) -> None:
+        self._plan.check(self._plan.deadlines(call_ends, self._options.timeout_ms))
+
+    def _usage(self) -> Usage:
+        """Totals so far, priced by the model that served last."""
+        requested, registry = self._request.config.model, self._options.registry
+        discarded = discarded_of(self._refused, requested=requested, registry=registry)
+        served = self._rounds[-1].record.model if self._rounds else None
+        usage = usage_of([done.record for done in self._rounds], discarded)
+        return priced(usage, served=served, requested=requested, registry=registry)
+
+    def _response(self) -> Response:
+        now, first = self._plan.clock.monotonic(), self._first_token
+        return response_of(
+            self._rounds or [NO_ROUND],
+            self._usage(),
+            Timed(now - self._began, None if first is None else first - self._began),
+            requested=self._request.config.model,
+            provider=self._provider,
+            assistant=self.assistant,
+        )
+
+
+def refused_call(call: ToolCall) -> ToolResult:
+    """What the model is told of a call whose arguments are not JSON."""
+    text = f"The call was not run: its arguments are not complete JSON. They were: {call.unparseable_input}"
+    return ToolResult(call.id, text, is_error=True)
+
+
+# A turn whose depth limit allows no provider call at all.
+NO_ROUND: Final = Round([], AnswerRecord(), Finished("end_turn", None), "end_turn", None, None, [], [])
