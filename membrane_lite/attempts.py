@@ -61,10 +61,14 @@ class CallPlan:
 
 
 class Sent:
-    """What one provider call sent: how often, after which waits, and the last body."""
+    """What one provider call sent: how often, after which waits, and the last body.
 
-    def __init__(self, on_request: Callable[[Any], object] | None) -> None:
+    forget: called before a resend; what the failed attempt said beside content is void.
+    """
+
+    def __init__(self, on_request: Callable[[Any], object] | None, forget: Callable[[], object]) -> None:
         self._on_request: Final = on_request
+        self._forget: Final = forget
         self.waits_ms: Final[list[int]] = []
         self.raw_request: Any = None
 
@@ -75,6 +79,7 @@ class Sent:
 
     def waiting(self, wait_ms: int) -> None:
         self.waits_ms.append(wait_ms)
+        self._forget()
 
 
 def answered(

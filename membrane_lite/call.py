@@ -72,7 +72,7 @@ class Deadlines:
         """Only an end or a footnote can follow: from now on at most `silence_ms` without a byte are waited for it."""
         self._limits = Limits(idle_ms=silence_ms)
         self._progress_ends = NEVER
-        self.bytes_arrived()
+        self.first_event()
 
     def bytes_arrived(self) -> None:
         """Any bytes of the body, pings included."""

@@ -112,13 +112,14 @@ STREAM_BROKE_CODES: Final = frozenset(["modelstreamerrorexception"])  # AWS: "Re
 
 
 def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return re.compile(pattern, re.IGNORECASE | re.DOTALL)
 
 
 SAFETY_WORDS: Final = _words(r"\b(?:content_policy_violation|moderation_blocked|safety_violations)\b")
 WRONG_KEY_WORDS: Final = _words(r"\b(?:incorrect|invalid) api key\b")
-# "Invalid `signature` in `thinking` block"; "`thinking` ... blocks in the latest assistant message cannot be modified"
-BINDING_WORDS: Final = _words(r"invalid\W+signature\W.*\bthinking\b|\bthinking\b.*(?:invalid\W+signature|be modified)")
+# "Invalid `signature` in `thinking` block"; "`thinking` ... blocks in the latest assistant message cannot be modified".
+# Anchored, so that a body of a mebibyte is searched once, and not once from each of its words.
+BINDING_WORDS: Final = _words(r"\A(?=.*\bthinking\b)(?=.*\b(?:invalid\W{1,3}signature|cannot be modified)\b)")
 CONTEXT_WORDS: Final = _words(
     r"\bcontext[ _](?:length|limit|window)|\bmaximum context\b|\btoo many tokens\b|\btoken limit\b|\btoo long\b"
     r"|\bexceeds the maximum number of (?:input )?tokens\b|\binput token count\b"
@@ -159,7 +160,7 @@ ERRNO_TYPES: Final[Mapping[int, ErrorType]] = {
     errno.EADDRNOTAVAIL: "network",
 }
 
-HTML_TITLE: Final = _words(r"<title[^>]*>([^<]*)")
+HTML_TITLE: Final = _words(r"<title[^<>]*>([^<]*)")
 
 REFUSED: Final = (400, 422)
 NO_STATUS: Final = (None,)

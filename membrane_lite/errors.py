@@ -163,7 +163,8 @@ class MembraneError(Exception):
         fields: dict[str, Any] = {}
         for name in _PLAIN_FIELDS + _PARTIAL_FIELDS:
             value = getattr(self, name)
-            if name in ("type", "message", "retryable") or value not in (None, "", (), [], False):
+            absent = value is None or value is False or value in ("", (), [])  # a stated wait of 0 is stated
+            if name in ("type", "message", "retryable") or not absent:
                 fields[name] = _jsonable(value)
         return fields
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, Literal, Union
 
 from .abort import AbortController, AbortSignal
@@ -249,7 +250,12 @@ class Membrane:
     def _turn(self, request: Request, formatter: Formatter | None, options: TurnOptions) -> Turn:
         chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", NativeFormatter)()
         tool_mode(request, chosen)
-        return Turn(request, self._adapter, chosen, options)
+        ours = {
+            "settings": self._settings,
+            "before_request": self._hooks.before_request,
+            "registry": self._registry,
+        }
+        return Turn(request, self._adapter, chosen, replace(options, **ours))
 
     def _plan(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, Protocol
 
 from .price_table import PRICES, Price
@@ -32,6 +33,7 @@ CARRIED: Final = (
     re.compile(r"^anthropic\."),
     re.compile(r"-v[0-9]+:[0-9]+$"),
 )
+CARRYING: Final = re.compile("[:/]|anthropic[.]")
 
 
 class Registry(Protocol):
@@ -57,6 +59,8 @@ def find_price(*, served: str | None, requested: str | None, registry: Registry 
 
 def bare_model_id(model: str) -> str:
     """The model's own name: "claude-haiku-4-5-20251001" of "us.anthropic.claude-haiku-4-5-20251001-v1:0"."""
+    if CARRYING.search(model) is None:
+        return model
     for pattern in CARRIED:
         model = pattern.sub("", model)
     return model
@@ -94,15 +98,18 @@ def _written(five_minutes: int, one_hour: int, price: Price) -> float | None:
     return sum(known) if len(known) == len(parts) else None
 
 
+@lru_cache(maxsize=256)  # a pure look-up, asked for the same few models again and again
 def _listed(model: str) -> Price | None:
     """The row with the longest prefix of the model's name."""
-    name = bare_model_id(model)
-    rows = [price for price in PRICES if is_of_family(name, price.prefix)]
-    return max(rows, key=lambda price: len(price.prefix), default=None)
+    return next((BY_PREFIX[prefix] for prefix in family_names(bare_model_id(model)) if prefix in BY_PREFIX), None)
 
 
-def is_of_family(name: str, prefix: str) -> bool:
-    return name == prefix or (name.startswith(prefix) and name[len(prefix)] in BOUNDARIES)
+def family_names(name: str) -> Iterator[str]:
+    """Every family a name may belong to, the longest first: the name, then what stands before each boundary in it."""
+    yield name
+    for at in range(len(name) - 1, 0, -1):
+        if name[at] in BOUNDARIES:
+            yield name[:at]
 
 
 def _price_of(model: str, rates: Any) -> Price:
@@ -117,3 +124,6 @@ def _rates(rates: Any) -> Iterator[tuple[str, Any]]:
     given = rates if isinstance(rates, Mapping) else {name: getattr(rates, name, None) for name in RATE_NAMES}
     for name, field in RATE_NAMES.items():
         yield field, given.get(name)
+
+
+BY_PREFIX: Final = {price.prefix: price for price in PRICES}

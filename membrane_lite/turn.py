@@ -162,24 +162,26 @@ class Turn:
 
     def _run(self) -> Iterator[StreamEvent]:
         limit = self._options.max_tool_depth
-        call_ends = self._call_ends("turn")
+        call_ends, usage = self._call_ends("turn"), Usage()
         while limit is None or self.tool_depth <= limit:
             done, assembler = yield from self._round(min(call_ends, self._call_ends("round")))
             yield RoundAnswered(done.raw_response)
-            yield UsageSeen(self._usage())
+            usage = self._usage()
+            yield UsageSeen(Usage(**vars(usage)))
             if self._calls_tools(done):
                 yield from self._tools(done)
                 self._check(call_ends)
             elif not self._conversation.resumes(assembler):
                 break
-        yield Complete(self._response())
+        yield Complete(self._response(usage))
 
     def _round(self, call_ends: float) -> Generator[StreamEvent, None, tuple[Round, Assembler]]:
         """One provider call, and those that take its place while it is refused."""
         refusals = 0
         while True:
-            provider_request, sent = self._built(), Sent(self._plan.on_request)
+            provider_request = self._built()
             assembler = self._arriving = self._conversation.assembler()
+            sent = Sent(self._plan.on_request, assembler.record.forget)
             yield from self._answer(assembler, provider_request, sent, call_ends)
             done = self._round_of(assembler, sent)
             self._arriving = None
@@ -288,11 +290,11 @@ class Turn:
         usage = usage_of([done.record for done in self._rounds], discarded)
         return priced(usage, served=served, requested=requested, registry=registry)
 
-    def _response(self) -> Response:
+    def _response(self, usage: Usage) -> Response:
         now, first = self._plan.clock.monotonic(), self._first_token
         return response_of(
             self._rounds or [NO_ROUND],
-            self._usage(),
+            usage,
             Timed(now - self._began, None if first is None else first - self._began),
             requested=self._request.config.model,
             provider=self._provider,

@@ -61,6 +61,12 @@ class AnswerRecord:
         self.finished: Finished | None = None
         self.unknown: list[Unknown] = []
 
+    def forget(self) -> None:
+        """The answer broke off before it had any content, and another one takes its place."""
+        self.head, self.model, self.finished = None, None, None
+        self.counts.clear()
+        self.unknown.clear()
+
     def answer_head(self, delta: AnswerHead) -> None:
         self.head = delta
 

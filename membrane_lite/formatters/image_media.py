@@ -39,9 +39,10 @@ def accepted(label: object) -> str | None:
 
 
 def placeholder(label: object) -> str:
-    """What a model is told in place of an image it cannot be shown."""
+    """What a model is told in place of an image it cannot be shown. label: its media type, None where it has none."""
+    named = label or "undefined"
     return (
-        f'[system: an image that belongs here was NOT shown to you \u2014 its media type "{label}" is not accepted by '
+        f'[system: an image that belongs here was NOT shown to you \u2014 its media type "{named}" is not accepted by '
         "the model API (only jpeg/png/gif/webp are). You are not seeing this image. If it matters, ask for it in a "
         "supported format.]"
     )

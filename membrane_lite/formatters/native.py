@@ -84,16 +84,14 @@ class NativeFormatter:
             if tools:
                 cache_markers.mark_last(tools, options.cache_ttl)
         most = cache_markers.MOST_MARKERS if options.prompt_caching else 0
-        cache_markers.clamp(tools, system, repaired.messages, most=most)
+        markers = cache_markers.clamp(tools, system, repaired.messages, most=most)
         return BuildResult(
             messages=repaired.messages,
             system_content=system,
             native_tools=tools,
             stop_sequences=list(options.additional_stop_sequences),
             tool_names={sent: declared for declared, sent in names.items()},
-            cache_markers_applied=cache_markers.count(
-                {"tools": tools, "system": system, "messages": repaired.messages}
-            ),
+            cache_markers_applied=markers,
             ready=repaired.ready,
         )
 

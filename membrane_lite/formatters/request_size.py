@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import MembraneError
@@ -77,12 +77,20 @@ def _images_in(content: Any) -> Iterator[tuple[list[Json], int]]:
             yield from _images_in(block.get("content"))
 
 
-def _characters(value: Any) -> int:
-    """At least the characters of its JSON text over LONGEST_ESCAPE: enough to let small requests pass unmeasured."""
-    if isinstance(value, str):
-        return len(value) + 1
-    if isinstance(value, dict):
-        return sum(len(key) + 2 + _characters(item) for key, item in value.items()) + 1
-    if isinstance(value, list):
-        return sum(_characters(item) for item in value) + 1
-    return 8
+def _characters(messages: Sequence[Json]) -> int:
+    """At least the characters of their JSON text over LONGEST_ESCAPE: enough to let small requests pass unmeasured."""
+    total, waiting = 0, list(messages)
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            total += len(value) + 1
+        elif isinstance(value, dict):
+            total += 8 * len(value)  # quotes, colons and commas, and what of the keys their own length does not cover
+            waiting += value
+            waiting += value.values()
+        elif isinstance(value, list):
+            total += len(value) + 1
+            waiting += value
+        else:
+            total += 8
+    return total

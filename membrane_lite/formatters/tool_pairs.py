@@ -50,6 +50,8 @@ def repair(
 ) -> Repaired:
     """`messages` as a provider accepts them. pending: ids of calls still running, which get no "[pending]" result."""
     tell = report or _ignore
+    if not any(block["type"] in SIDE for message in messages for block in message["content"]):
+        return Repaired(_begun_by_user(messages, messages, leading_user_text, tell), True)
     envelopes = _envelopes(messages, tell)
     answers = _answers(envelopes, _calls(envelopes))
     ready = True
@@ -63,11 +65,18 @@ def repair(
             turn = _answering_turn(own, index, following, answers, pending, tell)
             ready = ready and not any(call in pending and (index, call) not in answers.by_call for call in own)
             repaired.append({"role": "user", "content": turn})
+    return Repaired(_begun_by_user(repaired, messages, leading_user_text, tell), ready)
+
+
+def _begun_by_user(repaired: Sequence[Json], given: Sequence[Json], text: str, tell: Report) -> list[Json]:
+    """The messages that hold anything, neighbours of one role merged, a user turn first."""
     kept = [message for message in repaired if message["content"]]
     if kept and kept[0]["role"] == "assistant":
-        tell({"type": "leading_user_synthesized", "original_role": "assistant"})
-        kept.insert(0, {"role": "user", "content": [_text(leading_user_text)]})
-    return Repaired(merged_neighbours(kept), ready)
+        leading = next(message["role"] for message in given if message["content"])
+        types = [block["type"] for block in kept[0]["content"]]
+        tell({"type": "leading_user_synthesized", "original_role": leading, "block_types": types})
+        kept.insert(0, {"role": "user", "content": [_text(text)]})
+    return merged_neighbours(kept)
 
 
 Call = tuple[int, str]  # index of its envelope, its id: some servers number the calls of every answer anew
@@ -98,7 +107,7 @@ def _envelopes(messages: Sequence[Json], tell: Report) -> list[Json]:
 
 def _calls(envelopes: Sequence[Json]) -> list[Call]:
     """Every call, in order. Two calls of one turn with one id could not be told apart."""
-    calls: list[Call] = []
+    calls: dict[Call, None] = {}
     for index, envelope in enumerate(envelopes):
         for block in envelope["content"]:
             if block["type"] == "tool_use":
@@ -107,8 +116,8 @@ def _calls(envelopes: Sequence[Json]) -> list[Call]:
                         "invalid_request",
                         f"messages: two calls of one turn have the id {block['id']!r}; ids must differ",
                     )
-                calls.append((index, block["id"]))
-    return calls
+                calls[(index, block["id"])] = None
+    return list(calls)
 
 
 def _answers(envelopes: Sequence[Json], calls: Sequence[Call]) -> _Answers:

@@ -278,6 +278,9 @@ def unsupported(block: Json) -> Json:
 
 
 def without_keys(block: Json, *names: str) -> Json:
+    """The block without these keys; the same one where it has none of them."""
+    if not any(name in block for name in names):
+        return block
     return {key: value for key, value in block.items() if key not in names}
 
 

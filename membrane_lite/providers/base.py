@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import platform
 import re
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -23,6 +23,7 @@ from ..formatters.base import BuildSettings, Formatter
 from ..formatters.request_size import max_request_bytes
 from ..redactor import Redactor
 from ..transport.interface import ByteStream, OpensRequests
+from ..transport.on_demand import OnDemandTransport
 from ..values.base import Json
 from ..values.content import Block
 from ..values.deltas import AnswerHead, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
@@ -134,10 +135,8 @@ class HttpAdapter:
         self._auth: Final = auth
         self._placeholder: Final = placeholder
         self._own_headers: Final = own_headers(headers, placeholder)
-        self._transport = transport
+        self._transport: Final = transport or OnDemandTransport(os.environ)
         self._owns_transport: Final = transport is None
-        self._env: Final = dict(os.environ) if transport is None else {}
-        self._lock: Final = threading.Lock()
         self._clock: Final = clock or Clock()
         self._connect_timeout_is_final: Final = connect_timeout_is_final
         self._gateway_texts: Final = gateway_texts
@@ -153,13 +152,13 @@ class HttpAdapter:
 
     def close(self) -> None:
         """Close the transport, if this adapter made it; running calls end as aborted. Idempotent."""
-        if self._owns_transport and self._transport is not None:
+        if self._owns_transport:
             self._transport.close()
 
     @property
     def idle_timeout_ms(self) -> int:
         """How long a silent stream is waited for, where a call does not say."""
-        return int(getattr(self._opener(), "read_timeout_ms", DEFAULT_IDLE_MS))
+        return int(getattr(self._transport, "read_timeout_ms", DEFAULT_IDLE_MS))
 
     def render(
         self, request: object, *, stream: bool = False, formatter: Formatter | None = None, clock: Clock | None = None
@@ -210,12 +209,21 @@ class HttpAdapter:
 
     # Sending
 
+    @cached_property
+    def _standing_headers(self) -> Mapping[bool, HeaderPairs]:
+        """Those every request has: streamed or not -> pairs. A coding would hold a stream's events back."""
+        base = [("User-Agent", user_agent()), ("Content-Type", "application/json"), ("Accept", "application/json")]
+        return {
+            streamed: merged([*base, ("Accept-Encoding", coding)], self._own_headers)
+            for streamed, coding in ((False, "gzip"), (True, "identity"))
+        }
+
     def _open(self, provider_request: ProviderRequest, call: Call, *, streamed: bool) -> ByteStream:
         body = self._codec.body(provider_request, stream=streamed)
         request = self._auth.authorized(self._request(provider_request, body, streamed))
         call.sending(body)
         try:
-            stream = self._opener().open(request, call)
+            stream = self._transport.open(request, call)
         except MembraneError as error:
             if self._connect_timeout_is_final and error.provider_error_code == "connect_timeout":
                 raise error.with_class("deadline") from error.__cause__
@@ -225,23 +233,8 @@ class HttpAdapter:
         return stream
 
     def _request(self, provider_request: ProviderRequest, body: Json, streamed: bool) -> HttpRequest:
-        base = [
-            ("User-Agent", user_agent()),
-            ("Content-Type", "application/json"),
-            ("Accept", "application/json"),
-            ("Accept-Encoding", "identity" if streamed else "gzip"),
-        ]
-        headers = merged(base, self._own_headers, self._codec.headers(body, stream=streamed))
+        headers = merged(self._standing_headers[streamed], self._codec.headers(body, stream=streamed))
         return HttpRequest("POST", self._codec.address(provider_request, stream=streamed), headers, encode(body))
-
-    def _opener(self) -> OpensRequests:
-        """The transport; made at the first send, because importing it costs more than everything before it."""
-        with self._lock:
-            if self._transport is None:
-                from ..transport.pool import Transport
-
-                self._transport = Transport(env=self._env)
-            return self._transport
 
     # Reading
 
@@ -299,7 +292,7 @@ class HttpAdapter:
 
     @property
     def _redactor(self) -> Redactor:
-        return Redactor(self._auth.secrets) + self._opener().redactor
+        return Redactor(self._auth.secrets) + self._transport.redactor
 
     def _refusal(self, stream: ByteStream, call: Call, model: str) -> MembraneError:
         """The error an answer of status 300 or more is; its body is read, bounded, and its connection given back."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from ..errors import MembraneError, unknown_field, wrong_type
-from ..pricing import bare_model_id, is_of_family
+from ..pricing import bare_model_id, family_names
 
 
 class ModelTraits(NamedTuple):
@@ -64,12 +65,13 @@ class ModelTable:
         self._newest: Final = newest
         self._rows: Final = {**rows}
         for prefix, traits in (model_traits or {}).items():
-            self._rows[prefix] = checked(traits, f"model_traits[{prefix!r}]", self.traits(prefix))
+            self._rows[prefix] = checked(traits, f"model_traits[{prefix!r}]", self._look_up(prefix))
+        self.traits: Final = lru_cache(maxsize=256)(self._look_up)
 
-    def traits(self, model: str) -> ModelTraits:
+    def _look_up(self, model: str) -> ModelTraits:
         """The row whose prefix of the id, bare or as given, is the longest."""
-        ids = (model, bare_model_id(model))
-        rows = [prefix for prefix in self._rows if any(is_of_family(name, prefix) for name in ids)]
+        named = [*family_names(model), *family_names(bare_model_id(model))]
+        rows = [prefix for prefix in named if prefix in self._rows]
         return self._rows[max(rows, key=len)] if rows else self._newest
 
 

@@ -32,7 +32,7 @@ class Record:
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Fields that are None or empty lists are left out, where the reader would put them back."""
+        """Fields that are None are left out; the reader puts them back."""
         names = self.__dataclass_fields__
         tag = getattr(type(self), "type", None)  # of a content block; elsewhere `type` is a field or absent
         tagged = {} if tag is None or "type" in names else {"type": tag}

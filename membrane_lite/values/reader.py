@@ -127,10 +127,23 @@ def _flag(value: object, path: str) -> bool:
     return value
 
 
+def _true(value: object, path: str) -> bool:
+    if value is not True:
+        raise wrong_type(path, value, "True")
+    return True
+
+
 def _number(value: object, path: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_finite(value):
         raise wrong_type(path, value, "a finite number")
     return value
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number too large for a float
+        return False
 
 
 def _count(value: object, path: str) -> int:
@@ -186,7 +199,7 @@ def _block(value: object, path: str) -> Any:
         raise (
             unknown_field(path, key, ["type"]) if key is not None else invalid(path, "no field 'type'", "it is needed")
         )
-    if value["type"] not in BLOCK_CLASSES:
+    if not isinstance(value["type"], str) or value["type"] not in BLOCK_CLASSES:
         raise unknown_block(value["type"], path)
     return _record(BLOCK_CLASSES[value["type"]], value, path)
 
@@ -415,7 +428,7 @@ FIELDS: Final[dict[type[Record], dict[str, Read]]] = {
         "raw_assistant_text": _text,
         "tool_calls": _list_of(_of(ToolCall)),
         "tool_results": _list_of(_of(ToolResult)),
-        "aborted": _one_of(True),
+        "aborted": _true,
     },
 }
 

@@ -75,7 +75,7 @@ class StopDetails(Record):
 
 @dataclass
 class Timing(Record):
-    """attempts: requests sent in the round with the most of them; 1 means no retry. rounds: provider calls in all."""
+    """attempts: 1 and the retries of all rounds; 1 means no retry. rounds: provider calls in all."""
 
     total_duration_ms: float = 0.0
     attempts: int = 1

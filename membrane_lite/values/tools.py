@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..abort import AbortSignal
 from .base import Record
 from .content import Block, ToolResultBlock, ToolUse
+
+if TYPE_CHECKING:
+    from ..abort import AbortSignal
 
 
 @dataclass

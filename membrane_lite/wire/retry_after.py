@@ -93,7 +93,8 @@ def rate_limits(headers: HeadersInput, now: float) -> dict[str, dict[str, int]] 
     and "output_tokens". reset_ms counts from `now`. What is not stated, or cannot be read, is left out; None for all.
     """
     limits: dict[str, dict[str, int]] = {}
-    for name, field, value in _limit_headers(_lower(headers)):
+    pairs = [pair for pair in _lower(headers) if "ratelimit" in pair[0]]
+    for name, field, value in _limit_headers(pairs):
         number = _reset_ms(value, now) if field == "reset" else _number_ms(value, 1)
         if number is not None:
             limits.setdefault(name.replace("-", "_"), {})["reset_ms" if field == "reset" else field] = number

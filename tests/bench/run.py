@@ -1,0 +1,334 @@
+"""What the client costs beside its floor: urllib3 and one json.loads per event, doing the same transfers in one run.
+
+    python tests/bench/run.py            # all rows; each figure is the median of 7 fresh processes
+    python tests/bench/run.py stream     # rows whose name holds the word
+
+Figures are CPU seconds of the client process (user + system), so that neither the server nor a busy machine counts.
+The server is a process of its own that writes bytes prepared beforehand. Nothing is asserted; ratios are printed.
+
+    import          CPU of `import membrane_lite` beyond the bare interpreter, and of the first real names
+    call            one small call on a kept connection
+    stream          one 5,000-delta stream, per delta, in both wire formats
+    memory          growth of the peak while 50,000 deltas are streamed, beside the text itself
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+RUNS = 7
+CALLS = 400
+DELTAS = 5_000
+MEMORY_DELTAS = 50_000
+PIECE = "word, "
+ROOT = Path(__file__).resolve().parents[2]
+
+
+# The server: prepared bytes, by path
+
+
+def sse(events: list[tuple[str | None, Any]]) -> list[bytes]:
+    lines = []
+    for name, data in events:
+        text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
+        lines.append(((f"event: {name}\n" if name else "") + f"data: {text}\n\n").encode())
+    return lines
+
+
+def anthropic_stream(deltas: int) -> list[bytes]:
+    message = {"id": "m", "model": "claude-sonnet-4-5", "content": [], "usage": {"input_tokens": 9, "output_tokens": 1}}
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": PIECE}}
+    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": deltas}}
+    return sse(
+        [
+            ("message_start", {"type": "message_start", "message": message}),
+            ("content_block_start", start),
+            *[("content_block_delta", delta)] * deltas,
+            ("content_block_stop", {"type": "content_block_stop", "index": 0}),
+            ("message_delta", end),
+            ("message_stop", {"type": "message_stop"}),
+        ]
+    )
+
+
+def chat_stream(deltas: int) -> list[bytes]:
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "llama3.3"}
+    delta = {**head, "choices": [{"index": 0, "delta": {"content": PIECE}, "finish_reason": None}]}
+    end = {**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    return sse([*[(None, delta)] * deltas, (None, end), (None, "[DONE]")])
+
+
+def answers() -> dict[str, bytes]:
+    """Whole HTTP answers by path. Streams are chunked, one HTTP chunk per event, as providers send them."""
+    document = {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [{"type": "text", "text": "Hello there."}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 9, "output_tokens": 4},
+    }
+    body = json.dumps(document).encode()
+    small = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    streams = {
+        f"/{deltas}{path}": make(deltas)
+        for deltas in (DELTAS, MEMORY_DELTAS)
+        for path, make in (("/v1/messages", anthropic_stream), ("/chat/completions", chat_stream))
+    }
+    return {"/call/v1/messages": small, **{path: chunked(events) for path, events in streams.items()}}
+
+
+def chunked(events: list[bytes]) -> bytes:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    return head + b"".join(b"%x\r\n%s\r\n" % (len(event), event) for event in events) + b"0\r\n\r\n"
+
+
+def serve(listener: socket.socket) -> None:
+    prepared = answers()
+    print("ready", flush=True)
+    while True:
+        connection, _ = listener.accept()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        threading.Thread(target=answer, args=(connection, prepared), daemon=True).start()
+
+
+def answer(connection: socket.socket, prepared: dict[str, bytes]) -> None:
+    data = b""
+    with connection:
+        while True:
+            while b"\r\n\r\n" not in data:
+                piece = connection.recv(65536)
+                if not piece:
+                    return
+                data += piece
+            head, _, rest = data.partition(b"\r\n\r\n")
+            fields = dict(line.split(b": ", 1) for line in head.lower().split(b"\r\n")[1:])
+            length = int(fields[b"content-length"])
+            while len(rest) < length:
+                rest += connection.recv(65536)
+            data = rest[length:]
+            connection.sendall(prepared[head.split(b" ")[1].decode()])
+
+
+# The clients: each runs in a process of its own and prints one number
+
+
+def cpu(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+REQUEST = {
+    "messages": [{"participant": "User", "content": "Hi"}],
+    "config": {"model": "claude-sonnet-4-5", "max_tokens": 64},
+}
+BODY = json.dumps({"model": "m", "max_tokens": 64, "messages": [{"role": "user", "content": "Hi"}]}).encode()
+
+
+def floor_pool(port: int) -> Any:
+    import urllib3
+
+    return urllib3.HTTPConnectionPool("127.0.0.1", port, retries=False)
+
+
+def floor_call(port: int) -> float:
+    pool = floor_pool(port)
+    headers = {"content-type": "application/json"}
+
+    def call() -> None:
+        response = pool.urlopen("POST", "/call/v1/messages", body=BODY, headers=headers, retries=False)
+        assert json.loads(response.data)["content"]
+
+    call()
+    return cpu(lambda: [call() for _ in range(CALLS)]) / CALLS
+
+
+def floor_events(port: int, path: str) -> Iterator[Any]:
+    headers = {"content-type": "application/json"}
+    response = floor_pool(port).urlopen("POST", path, body=BODY, headers=headers, retries=False, preload_content=False)
+    left = b""
+    for chunk in response.stream(65536):
+        *blocks, left = (left + chunk).split(b"\n\n")
+        for block in blocks:
+            data = block[block.index(b"data: ") + 6 :]
+            if data != b"[DONE]":
+                yield json.loads(data)
+
+
+def floor_stream(port: int, path: str) -> float:
+    def read() -> None:
+        for _ in floor_events(port, path):
+            pass
+
+    return cpu(read) / DELTAS
+
+
+def product(port: int, path: str) -> Any:
+    from membrane_lite import AnthropicAdapter, Membrane, OpenAICompatibleAdapter, Transport
+
+    url, transport = f"http://127.0.0.1:{port}/{path.split('/')[1]}", Transport(proxy=None)
+    if path.endswith("/messages"):
+        return Membrane(AnthropicAdapter(api_key="bench-key", base_url=url, transport=transport))
+    return Membrane(OpenAICompatibleAdapter(base_url=url, transport=transport))
+
+
+def product_call(port: int) -> float:
+    membrane = product(port, "/call/v1/messages")
+    membrane.complete(REQUEST)
+
+    def calls() -> None:
+        for _ in range(CALLS):
+            assert membrane.complete(REQUEST).text
+
+    return cpu(calls) / CALLS
+
+
+def product_stream(port: int, path: str) -> float:
+    membrane = product(port, path)
+    seen: list[str] = []
+
+    def read() -> None:
+        response = membrane.stream(REQUEST, on_chunk=lambda text, meta: seen.append(text))
+        assert response.text == PIECE * DELTAS
+
+    return cpu(read) / DELTAS
+
+
+def peak_kb() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def product_memory(port: int, path: str) -> float:
+    """Growth in KB while a long stream is read, beyond its text, after a short one has warmed everything up."""
+    warm = path.replace(str(MEMORY_DELTAS), str(DELTAS))
+    product(port, warm).stream(REQUEST)
+    membrane, before = product(port, path), peak_kb()
+    response = membrane.stream(REQUEST, on_chunk=lambda text, meta: None)
+    grown = peak_kb() - before
+    assert response.text == PIECE * MEMORY_DELTAS
+    return grown - len(response.text) / 1024
+
+
+def floor_memory(port: int, path: str) -> float:
+    for _ in floor_events(port, path.replace(str(MEMORY_DELTAS), str(DELTAS))):
+        pass
+    before = peak_kb()
+    for _ in floor_events(port, path):
+        pass
+    return float(peak_kb() - before)
+
+
+def import_cost(statement: str) -> float:
+    return cpu(lambda: exec(statement))
+
+
+# The rows
+
+
+def measured(*arguments: str) -> float:
+    """The median of RUNS fresh processes."""
+    command = [sys.executable, "-X", "utf8", __file__, "--client", *arguments]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    runs = [subprocess.run(command, env=env, capture_output=True, text=True, check=True) for _ in range(RUNS)]
+    return statistics.median(float(run.stdout) for run in runs)
+
+
+def row(name: str, unit: str, scale: float, floor: float, own: float) -> None:
+    ratio = f"{own / floor:8.2f}" if floor > 0 else "        "
+    print(f"{name:<24}{floor * scale:>12.2f}{own * scale:>12.2f}  {unit:<14}{ratio}", flush=True)
+
+
+IMPORTS = {
+    "import": "import membrane_lite",
+    "import and first names": "from membrane_lite import Membrane, AnthropicAdapter",
+}
+
+
+def rows(port: str) -> dict[str, Callable[[], None]]:
+    streams = {"anthropic": f"/{DELTAS}/v1/messages", "chat": f"/{DELTAS}/chat/completions"}
+    long = {name: path.replace(str(DELTAS), str(MEMORY_DELTAS)) for name, path in streams.items()}
+    return {
+        **{
+            name: lambda name=name, code=code: row(  # type: ignore[misc]
+                name, "ms CPU", 1e3, measured("import", "import urllib3"), measured("import", code)
+            )
+            for name, code in IMPORTS.items()
+        },
+        "call": lambda: row("call", "us CPU", 1e6, measured("floor_call", port), measured("product_call", port)),
+        **{
+            f"stream {name}": lambda name=name, path=path: row(  # type: ignore[misc]
+                f"stream {name}",
+                "us CPU/delta",
+                1e6,
+                measured("floor_stream", port, path),
+                measured("product_stream", port, path),
+            )
+            for name, path in streams.items()
+        },
+        **{
+            f"memory {name}": lambda name=name, path=path: row(  # type: ignore[misc]
+                f"memory {name}",
+                "KB over text",
+                1,
+                measured("floor_memory", port, path),
+                measured("product_memory", port, path),
+            )
+            for name, path in long.items()
+        },
+    }
+
+
+def client(name: str, *arguments: str) -> float:
+    if name == "import":
+        return import_cost(arguments[0])
+    port, *path = arguments
+    return {
+        "floor_call": floor_call,
+        "product_call": product_call,
+        "floor_stream": floor_stream,
+        "product_stream": product_stream,
+        "floor_memory": floor_memory,
+        "product_memory": product_memory,
+    }[name](int(port), *path)  # type: ignore[operator]
+
+
+def main(words: list[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+        server = subprocess.Popen(
+            [sys.executable, __file__, "--server", str(listener.fileno())],
+            pass_fds=[listener.fileno()],
+            stdout=subprocess.PIPE,
+        )
+        try:
+            assert server.stdout is not None and server.stdout.readline() == b"ready\n"
+            print(f"{'':<24}{'floor':>12}{'product':>12}  {'unit':<14}{'ratio':>8}")
+            for name, run in rows(str(listener.getsockname()[1])).items():
+                if not words or any(word in name for word in words):
+                    run()
+        finally:
+            server.kill()
+            server.communicate()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--server"]:
+        serve(socket.socket(fileno=int(sys.argv[2])))
+    elif sys.argv[1:2] == ["--client"]:
+        print(client(*sys.argv[2:]))
+    else:
+        main(sys.argv[1:])
