@@ -6,14 +6,14 @@ attempts of one call share its deadline; each makes its own signature, and each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Final
 
 from .abort import AbortSignal
-from .call import NEVER, Call, Deadlines, Limits
+from .call import NEVER, Call, Deadlines, Limits, own_code
 from .clock import Clock
 from .error_table import classify_exception
-from .errors import MembraneError, aborted, own_code_error
+from .errors import MembraneError, aborted
 from .providers.base import Adapter
 from .retry import Retry, classify_failure, retry_decision
 from .values.deltas import BlockEnd, BlockStart, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
@@ -93,7 +93,6 @@ def answered(
     call_ms: float | None = None,
 ) -> Generator[Delta, None, None]:
     """The deltas of the first attempt that is answered. Raises MembraneError once no attempt is to follow."""
-    send = adapter.stream if streamed else adapter.complete
     tries = 0
     while True:
         tries += 1
@@ -101,7 +100,7 @@ def answered(
         deadlines = plan.deadlines(call_ends, call_ms)
         plan.check(deadlines)
         try:
-            deltas = iter(send(provider_request, plan.call(deadlines, sent.sending)))
+            deltas = _deltas(adapter, provider_request, plan.call(deadlines, sent.sending), streamed=streamed)
             try:
                 for delta in deltas:
                     yield delta
@@ -114,15 +113,29 @@ def answered(
                 if close is not None:
                     close()
             return
-        except MembraneError as error:
-            failure, cause = error, error.__cause__
         except Exception as exc:
-            failure, cause = classify_exception(exc), exc
+            failure, cause = _failure(plan, exc)
         failure.with_request(redacted(adapter, sent.raw_request))
-        wait_ms = None if delivered else _wait_before_next(plan, failure, tries)
+        wait_ms = None if delivered or failure.of_own_code else _wait_before_next(plan, failure, tries)
         if wait_ms is None:
             raise failure from cause
         _wait(plan, deadlines, sent, RetryInfo(classify_failure(failure), tries, wait_ms, failure))
+
+
+def _deltas(adapter: Adapter, provider_request: ProviderRequest, call: Call, *, streamed: bool) -> Iterator[Delta]:
+    """One attempt's. An answer that is not streamed is given whole, so that a failed one leaves nothing behind."""
+    if streamed:
+        return iter(adapter.stream(provider_request, call))
+    return iter(list(adapter.complete(provider_request, call)))
+
+
+def _failure(plan: CallPlan, exc: Exception) -> tuple[MembraneError, BaseException | None]:
+    """What ended an attempt, and its cause. After an abort it is the abort, whatever else broke because of it."""
+    signal = plan.signal
+    known = classify_exception(exc)
+    if signal is not None and signal.aborted and known.type != "abort":
+        return aborted(signal.reason), exc
+    return known, exc.__cause__ if known is exc else exc
 
 
 def _wait_before_next(plan: CallPlan, failure: MembraneError, tries: int) -> int | None:
@@ -156,12 +169,3 @@ def redacted(adapter: Adapter, raw_request: Any) -> Any:
     """The body as it may be shown; an adapter of the caller's own holds no secrets that we know of."""
     redact = getattr(adapter, "redacted", None)
     return raw_request if redact is None else redact(raw_request)
-
-
-def own_code(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call the caller's own code. What it raises ends the call and is never sent again; see errors.own_code_error."""
-    try:
-        return function(*arguments)
-    except Exception as exc:
-        error = own_code_error(name, exc, classify_exception(exc))
-        raise error from (None if error is exc else exc)

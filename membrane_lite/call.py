@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from .errors import CALL_TIMEOUT, PROGRESS_TIMEOUT, MembraneError, aborted
+from .error_table import classify_exception
+from .errors import CALL_TIMEOUT, PROGRESS_TIMEOUT, MembraneError, aborted, own_code_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,23 +116,23 @@ class Deadlines:
         return make()
 
     def _call_error(self) -> MembraneError:
-        text = f"timeout_ms: the call took longer than its {self._call_ms:g} ms"
+        text = f"timeout_ms: the call took longer than its {self._call_ms:.15g} ms"
         return MembraneError(
             "timeout", text, retryable=False, provider_error_code=CALL_TIMEOUT, failure_class="deadline"
         )
 
     def _first_event_error(self) -> MembraneError:
         limit = self._limits.first_event_ms
-        text = f"first_event_timeout_ms: no first event within {limit:g} ms of sending the request"
+        text = f"first_event_timeout_ms: no first event within {limit:.15g} ms of sending the request"
         return MembraneError("timeout", text, failure_class="deadline")
 
     def _idle_error(self) -> MembraneError:
         limit = self._limits.idle_ms
-        return MembraneError("timeout", f"idle_timeout_ms: no byte for {limit:g} ms", failure_class="deadline")
+        return MembraneError("timeout", f"idle_timeout_ms: no byte for {limit:.15g} ms", failure_class="deadline")
 
     def _progress_error(self) -> MembraneError:
         limit = self._limits.progress_ms
-        text = f"progress_timeout_ms: the answer made no progress for {limit:g} ms"
+        text = f"progress_timeout_ms: the answer made no progress for {limit:.15g} ms"
         return MembraneError(
             "timeout", text, retryable=False, provider_error_code=PROGRESS_TIMEOUT, failure_class="deadline"
         )
@@ -168,3 +169,12 @@ class Call:
         if self.signal is not None and self.signal.aborted:
             raise aborted(self.signal.reason)
         self.deadlines.check()
+
+
+def own_code(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call the caller's own code. What it raises ends the call and is never sent again; see errors.own_code_error."""
+    try:
+        return function(*arguments)
+    except Exception as exc:
+        error = own_code_error(name, exc, classify_exception(exc))
+        raise error from (None if error is exc else exc)

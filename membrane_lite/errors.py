@@ -107,6 +107,7 @@ class MembraneError(Exception):
         self.raw_request = raw_request
         self.failure_class = failure_class
         self.system_change_refused = system_change_refused
+        self.of_own_code = False  # raised by the caller's own code: whatever it says, no deadline or retry of this call
         self.partial_content: Sequence[Any] = ()
         self.raw_assistant_text = ""
         self.partial_usage: Any = None
@@ -129,6 +130,11 @@ class MembraneError(Exception):
     def with_class(self, failure_class: FailureClass) -> MembraneError:
         """The same error, in another failure class (an adapter knows whether a timed-out connect may be repeated)."""
         self.failure_class = failure_class
+        return self
+
+    def from_own_code(self) -> MembraneError:
+        """The same error, known to be raised by the caller's own code."""
+        self.of_own_code = True
         return self
 
     def with_cause(self, cause: BaseException) -> MembraneError:
@@ -215,5 +221,6 @@ def own_code_error(name: str, exc: Exception, classified: MembraneError) -> Memb
     `classified` has, without its status, code and wait, which belong to another request. Raise it `from exc`.
     """
     if isinstance(exc, MembraneError) and not exc.retryable:
-        return exc
-    return MembraneError(classified.type, f"{name} raised {type(exc).__name__}: {exc}", retryable=False)
+        return exc.from_own_code()
+    text = f"{name} raised {type(exc).__name__}: {exc}"
+    return MembraneError(classified.type, text, retryable=False).from_own_code()

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import Any, Final, Literal, Union
 
 from .abort import AbortController, AbortSignal
-from .attempts import CallPlan, own_code
-from .call import DEFAULT_IDLE_MS, Limits
+from .attempts import CallPlan
+from .call import DEFAULT_IDLE_MS, Limits, own_code
 from .clock import Clock
 from .errors import MembraneError, invalid, wrong_type
 from .formatters.base import BuildSettings, Formatter, Logger, tool_mode
@@ -21,9 +21,11 @@ from .formatters.native import NativeFormatter
 from .formatters.request_size import max_request_bytes
 from .providers.base import Adapter, read_milliseconds
 from .turn import Turn, TurnOptions
+from .values.content import Text
 from .values.events import (
     Aborted,
     BlockSeen,
+    ChunkMeta,
     Complete,
     Failed,
     PreToolContent,
@@ -69,6 +71,8 @@ class Membrane:
     ) -> None:
         self._adapter: Final = adapter
         self._formatter: Final = formatter
+        if hooks is not None and not isinstance(hooks, Hooks):
+            raise wrong_type("hooks", hooks, "a Hooks")
         self._hooks: Final = hooks or Hooks()
         self._retry: Final = RetryConfig() if retry is None else read_retry_config(retry)
         self._registry: Final = registry
@@ -118,7 +122,7 @@ class Membrane:
             TurnOptions(
                 plan=self._plan(
                     signal=signal,
-                    limits=self._limits(first_event_timeout_ms, idle_timeout_ms, None),
+                    limits=self._limits(first_event_timeout_ms, idle_timeout_ms, streamed=False),
                     retry=retry,
                     on_request=on_request,
                     on_retry=on_retry,
@@ -128,7 +132,7 @@ class Membrane:
                 timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
             ),
         )
-        return self._completed(turn, None, filtered({RoundAnswered: told("on_response", on_response, "raw")}))
+        return self._completed(turn, on_response)
 
     def stream(
         self,
@@ -169,7 +173,9 @@ class Membrane:
             TurnOptions(
                 plan=self._plan(
                     signal=signal,
-                    limits=self._limits(first_event_timeout_ms, idle_timeout_ms, progress_timeout_ms),
+                    limits=self._limits(
+                        first_event_timeout_ms, idle_timeout_ms, progress_timeout_ms, streamed=checked.streaming
+                    ),
                     retry=retry,
                     on_request=on_request,
                     on_retry=on_retry,
@@ -180,6 +186,8 @@ class Membrane:
                 timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
             ),
         )
+        if not checked.streaming:
+            return told_at_once(self._completed(turn, on_response), on_chunk)
         callbacks = filtered(
             {
                 BlockSeen: block_callback(on_block, on_content_block_update),
@@ -189,8 +197,6 @@ class Membrane:
                 ToolCalls: tool_callback(turn, on_tool_calls),
             }
         )
-        if not checked.streaming:
-            return self._completed(turn, on_chunk, callbacks)
         return result_of(run(turn, on_chunk, callbacks))
 
     def stream_yielding(
@@ -218,6 +224,7 @@ class Membrane:
         timeout_ms spans each provider call with its waits. max_tool_depth: None or -1 is no limit. The loop ends with
         one event of type complete, aborted or error; a failure is such an event, not an exception.
         """
+        check_signal(signal)
         controller = AbortController()
         turn = self._turn(
             read_request(request),
@@ -250,6 +257,9 @@ class Membrane:
     def _turn(self, request: Request, formatter: Formatter | None, options: TurnOptions) -> Turn:
         chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", NativeFormatter)()
         tool_mode(request, chosen)
+        if options.max_tool_depth is not None:
+            check_whole_number("max_tool_depth", options.max_tool_depth)
+        check_whole_number("refusal_retries", options.refusal_retries, lowest=0)
         ours = {
             "settings": self._settings,
             "before_request": self._hooks.before_request,
@@ -268,6 +278,7 @@ class Membrane:
     ) -> CallPlan:
         if retry is not None and retry is not False:
             raise invalid("retry", f"found {retry!r}", "expected False, or nothing; schedules are set on the Membrane")
+        check_signal(signal)
         return CallPlan(
             clock=self._clock,
             signal=signal,
@@ -278,26 +289,32 @@ class Membrane:
             on_retry=on_retry,
         )
 
-    def _limits(self, first_event_ms: int | None, idle_ms: int | None, progress_ms: int | None) -> Limits:
-        """The call's own limits, else the adapter's."""
+    def _limits(
+        self, first_event_ms: int | None, idle_ms: int | None, progress_ms: int | None = None, *, streamed: bool = True
+    ) -> Limits:
+        """The call's own limits, else the adapter's; an answer that is not streamed has no progress to make."""
+        own_progress_ms = read_milliseconds("progress_timeout_ms", progress_ms)
         return Limits(
             first_event_ms=read_milliseconds("first_event_timeout_ms", first_event_ms),
             idle_ms=read_milliseconds("idle_timeout_ms", idle_ms)
             or getattr(self._adapter, "idle_timeout_ms", DEFAULT_IDLE_MS),
-            progress_ms=read_milliseconds("progress_timeout_ms", progress_ms)
-            or getattr(self._adapter, "progress_timeout_ms", None),
+            progress_ms=own_progress_ms or getattr(self._adapter, "progress_timeout_ms", None) if streamed else None,
         )
 
-    def _completed(self, turn: Turn, on_chunk: Callable[..., object] | None, callbacks: Callbacks) -> Response:
+    def _completed(self, turn: Turn, on_response: Callable[[Any], object] | None) -> Response:
         """The response of a turn that was not streamed, as after_response leaves it; an abort raises."""
-        event = run(turn, on_chunk, callbacks)
+        event = run(turn, None, filtered({RoundAnswered: told("on_response", on_response, "raw")}))
         if not isinstance(event, Complete):
             assert turn.failure is not None
             raise turn.failure
         hook = self._hooks.after_response
         if hook is None:
             return event.response
-        changed = own_code("after_response", hook, event.response, event.response.raw.response)
+        try:
+            changed = own_code("after_response", hook, event.response, event.response.raw.response)
+        except (KeyboardInterrupt, SystemExit) as exc:
+            turn.attach_partial(exc)
+            raise
         return event.response if changed is None else changed
 
 
@@ -327,7 +344,7 @@ class YieldingStream:
         self._state = "idle"
         self._pending: Sequence[str] = ()
         if signal is not None:
-            signal.add_callback(self.cancel)
+            signal.add_callback(self._follow)
 
     def __enter__(self) -> YieldingStream:
         return self
@@ -408,16 +425,18 @@ class YieldingStream:
             )
         self._state = "streaming"
         try:
-            event = next(event for event in self._events if self._shown(event))
+            event = next((event for event in self._events if self._shown(event)), None)
         except MembraneError as error:  # of on_response; the turn itself raises none
             self._events.close()
             event = self._turn.ended(error)
-        except BaseException:
+        except BaseException as exc:
+            self._events.close()
+            self._turn.attach_partial(exc)
             self._done()
             raise
         if isinstance(event, ToolCalls):
             self._state, self._pending = "waiting_for_tools", [call.id for call in event.calls]
-        elif isinstance(event, (Complete, Aborted, Failed)):
+        elif event is None or isinstance(event, (Complete, Aborted, Failed)):  # None: closed by another thread
             self._done()
         return event
 
@@ -431,7 +450,11 @@ class YieldingStream:
     def _done(self) -> None:
         self._state = "done"
         if self._signal is not None:
-            self._signal.remove_callback(self.cancel)
+            self._signal.remove_callback(self._follow)
+
+    def _follow(self) -> None:
+        """The caller's signal has fired."""
+        self._controller.abort(None if self._signal is None else self._signal.reason)
 
 
 class GuardedLogger:
@@ -486,6 +509,15 @@ def told(name: str, callback: Callable[..., object] | None, *fields: str) -> Cal
     return lambda event: own_code(name, callback, *(getattr(event, field) for field in fields))
 
 
+def told_at_once(response: Response, on_chunk: Callable[..., object] | None) -> Response:
+    """A response that was not streamed, its texts told when it is whole."""
+    if on_chunk is not None:
+        for index, block in enumerate(response.content):
+            if isinstance(block, Text) and block.text:
+                own_code("on_chunk", on_chunk, block.text, ChunkMeta("text", index))
+    return response
+
+
 def block_callback(
     on_block: Callable[..., object] | None, on_update: Callable[..., object] | None
 ) -> Callable[[Any], object] | None:
@@ -531,6 +563,18 @@ def result_of(event: StreamEvent) -> Result:
         raise event.error
     assert isinstance(event, (Complete, Aborted))
     return event.response
+
+
+def check_signal(signal: object) -> None:
+    if signal is not None and not isinstance(signal, AbortSignal):
+        raise wrong_type("signal", signal, "an AbortSignal, the .signal of an AbortController")
+
+
+def check_whole_number(name: str, value: object, *, lowest: int | None = None) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise wrong_type(name, value, "a whole number")
+    if lowest is not None and value < lowest:
+        raise invalid(name, f"found {value}", f"expected {lowest} or more")
 
 
 def injected(given: object, user: str, warn: Callable[..., object]) -> list[Message]:

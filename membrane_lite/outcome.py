@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from .attempts import own_code
+from .call import own_code
 from .formatters import cache_markers
 from .formatters.assembly import AnswerRecord
 from .pricing import estimate_cost, find_price

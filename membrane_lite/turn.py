@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from .abort import AbortSignal
-from .attempts import CallPlan, Sent, answered, own_code
-from .call import NEVER
+from .attempts import CallPlan, Sent, answered, redacted
+from .call import NEVER, own_code
 from .error_table import classify_exception
 from .errors import CALL_TIMEOUT, MembraneError, aborted, own_code_error, wrong_type
 from .formatters.assembly import AnswerRecord
@@ -127,7 +127,7 @@ class Turn:
         if error.type == "abort":
             signal = self._plan.signal
             return Aborted(self.partial("user" if signal is not None and signal.aborted else "error", error.message))
-        if error.provider_error_code == CALL_TIMEOUT:
+        if error.provider_error_code == CALL_TIMEOUT and not error.of_own_code:
             return Aborted(self.partial("timeout", error.message))
         return Failed(error)
 
@@ -178,12 +178,14 @@ class Turn:
     def _round(self, call_ends: float) -> Generator[StreamEvent, None, tuple[Round, Assembler]]:
         """One provider call, and those that take its place while it is refused."""
         refusals = 0
+        waits_ms: list[int] = []
         while True:
             provider_request = self._built()
             assembler = self._arriving = self._conversation.assembler()
             sent = Sent(self._plan.on_request, assembler.record.forget)
             yield from self._answer(assembler, provider_request, sent, call_ends)
-            done = self._round_of(assembler, sent)
+            waits_ms += sent.waits_ms
+            done = self._round_of(assembler, sent, waits_ms)
             self._arriving = None
             if done.stop_reason != "refusal" or refusals >= self._options.refusal_retries:
                 self._rounds.append(done)
@@ -222,11 +224,12 @@ class Turn:
                     yield event
         yield from assembler.end()
 
-    def _round_of(self, assembler: Assembler, sent: Sent) -> Round:
+    def _round_of(self, assembler: Assembler, sent: Sent, waits_ms: list[int]) -> Round:
         record, content = assembler.record, assembler.content()
         finished = record.finished
         if finished is None:
-            raise MembraneError("network", f"{self._provider}: the adapter's deltas ended without a Finished delta")
+            text = f"{self._provider}: the adapter's deltas ended without a Finished delta"
+            raise MembraneError("network", text, raw_request=redacted(self._adapter, sent.raw_request))
         if isinstance(self._adapter, HttpAdapter):
             content = self._adapter.tidied(content)
         raw = finished.raw
@@ -235,7 +238,7 @@ class Turn:
         reason = stop_reason_of(finished, content)
         if reason not in KNOWN_STOP_REASONS:
             self._options.settings.warn("%s stopped for %r, which is no known reason", self._provider, reason)
-        return Round(content, record, finished, reason, sent.raw_request, raw, sent.waits_ms, [])
+        return Round(content, record, finished, reason, sent.raw_request, raw, waits_ms, [])
 
     # Tools
 

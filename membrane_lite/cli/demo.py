@@ -34,7 +34,7 @@ SCRIPT: Final = (
 )
 
 INTRODUCTION: Final = """\
-membrane-lite demo: the same question, with the same tool, over two wire formats.
+membrane-lite demo: the same question, with the same tool, over each wire format.
 
 No key and no network: the provider is a LoopbackProvider on 127.0.0.1 that answers by a script.
 JSON bodies are indented here, long lines folded, the key hidden; the rest is as it was sent."""

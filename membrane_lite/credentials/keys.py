@@ -6,11 +6,13 @@ No adapter needs a key to be made. The first send without one is an "auth" error
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
 
+from ..call import Call
+from ..clock import Clock
 from ..errors import MembraneError
-from ..wire.http import HttpRequest, merged
+from ..wire.http import HeaderPairs, HttpRequest, merged
 
 VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+")
 PLACEHOLDER: Final = "YOUR_API_KEY"  # stands where a rendered request has no key to show
@@ -41,27 +43,46 @@ def read_key(value: str | None, argument: str, variable: str | None, env: Mappin
     return key or None
 
 
-class HeaderAuth:
-    """Puts keys into a request's headers, last, over whatever stands there."""
+class Authorizer(Protocol):
+    """How requests get their credentials: a key in a header, a fresh token, a signature."""
 
-    def __init__(self, keys: list[Key], *, missing: str | None) -> None:
+    @property
+    def secrets(self) -> Sequence[str]:
+        """The values in use, for the redactor."""
+
+    def authorized(self, request: HttpRequest, call: Call) -> HttpRequest:
+        """The request as it is sent now; once for every send. Raises MembraneError("auth") without credentials."""
+
+    def shown(self, request: HttpRequest, clock: Clock) -> HttpRequest:
+        """The same to look at: placeholders stand for what is not set, and nothing is asked for."""
+
+    def renews(self, refusal: MembraneError, headers: HeaderPairs, call: Call) -> bool:
+        """Whether the request that was refused so may be sent once more, authorized anew."""
+
+
+class HeaderAuth:
+    """Puts keys into a request's headers, last, over whatever stands there. They never change."""
+
+    def __init__(self, keys: list[Key], *, missing: str | None, placeholder: Key | None = None) -> None:
         """missing: what to say where there is no key; None where a provider needs none."""
         self._keys: Final = keys
         self._missing: Final = missing
+        self._placeholder: Final = placeholder
 
     @property
     def secrets(self) -> list[str]:
         return [key.value for key in self._keys]
 
-    def authorized(self, request: HttpRequest) -> HttpRequest:
-        """The request with its keys. Raises MembraneError("auth") where one is needed and there is none."""
+    def authorized(self, request: HttpRequest, call: Call) -> HttpRequest:
         if not self._keys and self._missing is not None:
             raise MembraneError("auth", self._missing)
         return self._with(request, self._keys)
 
-    def shown(self, request: HttpRequest, placeholder: Key | None) -> HttpRequest:
-        """The same to look at: a placeholder stands where a needed key is not set."""
-        return self._with(request, self._keys or ([placeholder] if placeholder else []))
+    def shown(self, request: HttpRequest, clock: Clock) -> HttpRequest:
+        return self._with(request, self._keys or ([self._placeholder] if self._placeholder else []))
+
+    def renews(self, refusal: MembraneError, headers: HeaderPairs, call: Call) -> bool:
+        return False
 
     def _with(self, request: HttpRequest, keys: list[Key]) -> HttpRequest:
         pairs = [(key.header, key.prefix + key.value) for key in keys]

@@ -29,8 +29,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..clock import Clock
-from ..credentials.keys import HeaderAuth, Key, read_key
+from ..credentials.keys import PLACEHOLDER, HeaderAuth, Key, read_key
 from ..errors import MembraneError
+from ..formatters.assembly import arguments
 from ..formatters.base import ends_in_prefill
 from ..formatters.native import NativeFormatter
 from ..transport.interface import OpensRequests
@@ -52,7 +53,18 @@ from ..values.deltas import (
 from ..values.requests import ProviderRequest
 from ..wire.http import HeaderPairs, HeadersInput, header, header_pairs
 from ..wire.json_text import parse
-from .base import DEFAULT_MAX_TOKENS, HttpAdapter, ProviderFault, read_base_url, without_none
+from .base import (
+    DEFAULT_MAX_TOKENS,
+    HttpAdapter,
+    ProviderFault,
+    count_or_none,
+    mapping_or_empty,
+    read_base_url,
+    string,
+    string_or_none,
+    whole_number,
+    without_none,
+)
 from .models import CLAUDE_MODELS, CLAUDE_NEWEST, ModelTable, ModelTraits
 from .tool_schema import flatten_root_union
 
@@ -102,9 +114,10 @@ class AnthropicAdapter(HttpAdapter):
             auth=HeaderAuth(
                 anthropic_keys(api_key, auth_token, os.environ),
                 missing="api_key: no key; pass api_key= or set ANTHROPIC_API_KEY (nothing was sent)",
+                placeholder=Key(PLACEHOLDER, "x-api-key"),
             ),
-            placeholder=Key("YOUR_API_KEY", "x-api-key"),
             headers=headers,
+            reserved_headers=("x-api-key", "authorization"),
             transport=transport,
             clock=clock,
             progress_timeout_ms=progress_timeout_ms,
@@ -239,7 +252,8 @@ def wire_block(block: Json) -> Json:
     """A block as sent; None where nothing of it is. An item of this format goes back as it came, our fields over it."""
     if block.get("raw_format") == FORMAT:
         own = {key: value for key, value in block.items() if key not in ("raw_item", "raw_format")}
-        block = {**block["raw_item"], **({} if own["type"] == "raw_item" else own)}
+        item = without_keys(block["raw_item"], "unparseable_input")  # ours: what a cut server tool's input was
+        block = {**item, **({} if own["type"] == "raw_item" else own)}
     return BLOCKS.get(block["type"], as_it_is)(block)
 
 
@@ -325,7 +339,7 @@ def recorded_block(block: Block) -> Json:
 class Decoder:
     """Events of one answer in, deltas out. Of a block it keeps only what its end needs: items it has no block for."""
 
-    TERMINAL = "message_delta"
+    TERMINAL = "a message_delta with a stop_reason"
 
     def __init__(self) -> None:
         self.complete = False
@@ -352,21 +366,19 @@ class Decoder:
             for field, read in pieces.items():
                 deltas += read(self, index, {field: block.get(field) or ""})
             deltas += self.content_block_stop({"index": index})
-        ended = {key: answer.get(key) for key in ("stop_reason", "stop_sequence", "stop_details")}
-        *usage, finished = self.message_delta({"delta": ended, "usage": None})
-        return [*deltas, *usage, with_raw(finished, answer)]
+        return [*deltas, finished(answer, raw=answer)]
 
     def message_start(self, data: Json) -> Sequence[Delta]:
         """A gateway that changes its mind starts over; only before content is that harmless."""
         if self._begun:
             return (Unknown("message_start", data),)
         self._message = without_keys(data["message"], "content")
-        model = self._message.get("model")
+        model = string_or_none(self._message.get("model"))
         return *([ModelNamed(model)] if model else []), *reported(self._message.get("usage"))
 
     def content_block_start(self, data: Json) -> Sequence[Delta]:
         self._begun = True
-        index, block = data["index"], data["content_block"]
+        index, block = whole_number(data["index"]), data["content_block"]
         start, extra = STARTS.get(block["type"], carrier)(block)
         if extra:
             self._items[index] = extra
@@ -374,25 +386,26 @@ class Decoder:
 
     def content_block_delta(self, data: Json) -> Sequence[Delta]:
         delta = data["delta"]
-        return DELTAS.get(delta["type"], Decoder.item_delta)(self, data["index"], delta)
+        return DELTAS.get(delta["type"], Decoder.item_delta)(self, whole_number(data["index"]), delta)
 
     def text_delta(self, index: int, delta: Json) -> Sequence[Delta]:
-        text = delta["text"]
+        text = string(delta["text"])
         return (TextDelta(index, text),) if text else ()
 
     def thinking_delta(self, index: int, delta: Json) -> Sequence[Delta]:
-        text = delta["thinking"]
+        text = string(delta["thinking"])
         return (ThinkingDelta(index, text),) if text else ()
 
     def signature_delta(self, index: int, delta: Json) -> Sequence[Delta]:
-        return (SignatureDelta(index, delta["signature"]),) if delta["signature"] else ()
+        signature = string(delta["signature"])
+        return (SignatureDelta(index, signature),) if signature else ()
 
     def input_json_delta(self, index: int, delta: Json) -> Sequence[Delta]:
         """Arguments of a call; those of a server's own tool belong to its item."""
-        item = self._items.get(index)
+        item, text = self._items.get(index), string(delta["partial_json"])
         if item is None or item["type"] == "tool_use":
-            return (InputDelta(index, delta["partial_json"]),) if delta["partial_json"] else ()
-        self._inputs.setdefault(index, []).append(delta["partial_json"])
+            return (InputDelta(index, text),) if text else ()
+        self._inputs.setdefault(index, []).append(text)
         return ()
 
     def citations_delta(self, index: int, delta: Json) -> Sequence[Delta]:
@@ -411,31 +424,24 @@ class Decoder:
         return ()
 
     def content_block_stop(self, data: Json) -> Sequence[Delta]:
-        index = data["index"]
+        index = whole_number(data["index"])
         item, pieces = self._items.pop(index, None), self._inputs.pop(index, [])
         if item is None:
             return (BlockEnd(index),)
         text = "".join(pieces)
-        return (BlockEnd(index, {**item, "input": parse(text)} if text.strip() else item, FORMAT),)
+        return (BlockEnd(index, {**item, **arguments(text)} if text.strip() else item, FORMAT),)
 
     def message_delta(self, data: Json) -> Sequence[Delta]:
-        """The end: what comes after it is never waited for. Its counts are cumulative and replace the first ones."""
-        self.complete = self.last = True
-        delta = data["delta"]
-        reason = delta.get("stop_reason") or "end_turn"
-        details = delta.get("stop_details") or {}
+        """The end, once it has a stop_reason: what comes after it is never waited for. Its counts are cumulative."""
+        delta, usage = data["delta"], data.get("usage")
         self._message.update(without_none({**delta, "context_management": data.get("context_management")}))
-        if data.get("usage"):
-            self._message["usage"] = {**(self._message.get("usage") or {}), **without_none(data["usage"])}
-        finished = Finished(
-            STOP_REASONS.get(reason, reason),
-            delta.get("stop_reason"),
-            stop_sequence=delta.get("stop_sequence"),
-            refusal=details.get("explanation"),
-            category=details.get("category"),
-            envelope=self._message,
-        )
-        return *reported(data.get("usage")), finished
+        if usage:
+            self._message["usage"] = {**(self._message.get("usage") or {}), **without_none(usage)}
+        if not delta.get("stop_reason"):
+            return reported(usage)
+        deltas = (*reported(usage), finished(delta, envelope=self._message))
+        self.complete = self.last = True
+        return deltas
 
     def error(self, data: Json) -> Sequence[Delta]:
         raise ProviderFault(data, "error")
@@ -452,21 +458,22 @@ Started = tuple[Block, "dict[str, Any] | None"]
 
 def text_start(block: Json) -> Started:
     more = without_keys(block, "type", "text")
-    return Text(block.get("text") or ""), {"type": "text", **more} if any(more.values()) else None
+    return Text(string(block.get("text") or "")), {"type": "text", **more} if any(more.values()) else None
 
 
 def thinking_start(block: Json) -> Started:
-    return Thinking(block.get("thinking") or "", block.get("signature") or None), None
+    return Thinking(string(block.get("thinking") or ""), string(block.get("signature") or "") or None), None
 
 
 def redacted_start(block: Json) -> Started:
-    return RedactedThinking(block["data"]), None
+    return RedactedThinking(string(block["data"])), None
 
 
 def tool_start(block: Json) -> Started:
     """`caller` and whatever else stands beside the call goes back with it."""
     more = without_keys(block, "type", "id", "name", "input")
-    return ToolUse(block["id"], block["name"], block.get("input") or {}), {"type": "tool_use", **more} if more else None
+    call = ToolUse(string(block["id"]), string(block["name"]), block.get("input") or {})
+    return call, {"type": "tool_use", **more} if more else None
 
 
 def carrier(block: Json) -> Started:
@@ -478,24 +485,27 @@ def reported(usage: Json) -> Sequence[Delta]:
     """The counts that are stated; absent and null ones say nothing."""
     if not usage:
         return ()
-    nested = [(usage.get(part) or {}, rows) for part, rows in NESTED_COUNTS.items()]
+    nested = [(mapping_or_empty(usage.get(part)), rows) for part, rows in NESTED_COUNTS.items()]
     counts = {
-        ours: part[theirs]
+        ours: count_or_none(part.get(theirs))
         for part, rows in [(usage, COUNTS), *nested]
         for theirs, ours in rows.items()
-        if part.get(theirs) is not None
     }
-    return (UsageReported(counts),)
+    return (UsageReported(without_none(counts)),)
 
 
-def with_raw(finished: Any, raw: Json) -> Finished:
+def finished(ended: Json, *, raw: Json = None, envelope: Json = None) -> Finished:
+    """The end of an answer, as a message_delta or a whole message states it."""
+    reason = string(ended.get("stop_reason") or "end_turn")
+    details = mapping_or_empty(ended.get("stop_details"))
     return Finished(
-        finished.stop_reason,
-        finished.provider_reason,
-        stop_sequence=finished.stop_sequence,
-        refusal=finished.refusal,
-        category=finished.category,
+        STOP_REASONS.get(reason, reason),
+        ended.get("stop_reason"),
+        stop_sequence=string_or_none(ended.get("stop_sequence")),
+        refusal=string_or_none(details.get("explanation")),
+        category=string_or_none(details.get("category")),
         raw=raw,
+        envelope=envelope,
     )
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 import os
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from ..call import DEFAULT_IDLE_MS, Call
 from ..clock import Clock
-from ..credentials.keys import HeaderAuth, Key
-from ..error_table import provider_error
+from ..credentials.keys import Authorizer
+from ..error_table import REQUEST_ID_HEADERS, provider_error
 from ..errors import MembraneError, invalid
 from ..formatters.base import BuildSettings, Formatter
 from ..formatters.request_size import max_request_bytes
-from ..redactor import Redactor
+from ..redactor import SECRET_HEADERS, Redactor
 from ..transport.interface import ByteStream, OpensRequests
 from ..transport.on_demand import OnDemandTransport
 from ..values.base import Json
@@ -38,11 +38,11 @@ from .models import advice
 
 DEFAULT_MAX_TOKENS: Final = 4096
 ERROR_BODY_BYTES: Final = 1024 * 1024
+FRAMING_HEADERS: Final = ("host", "content-length", "transfer-encoding")
 TRAILING_SILENCE_MS: Final = 2_000  # after a complete answer: how long its usage, or its end, is waited for
 SHOWN_CHARACTERS: Final = 200
 
 PROGRESS: Final = (TextDelta, ThinkingDelta, InputDelta, SignatureDelta)
-REQUEST_ID_HEADERS: Final = ("request-id", "x-request-id", "x-amzn-requestid")
 
 USERINFO: Final = re.compile(r"//[^/@]*@")  # may hold a password
 
@@ -51,12 +51,28 @@ MALFORMED: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError)
 
 
 class ProviderFault(Exception):
-    """A decoder found an error inside an answer that began as a success. `body`: the provider's error, as JSON."""
+    """A decoder found an error inside an answer that began as a success.
 
-    def __init__(self, body: Json, event: str) -> None:
+    body: the provider's error, as JSON. told: what the same event said beside it, counts for the most part.
+    """
+
+    def __init__(self, body: Json, event: str, told: Sequence[Delta] = ()) -> None:
         super().__init__(event)
         self.body: Final = body
         self.event: Final = event
+        self.told: Final = told
+
+
+class UntilEnd:
+    """The chunks of a body, and whether their end has been seen."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks: Final = chunks
+        self.ended = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._chunks
+        self.ended = True
 
 
 class Decoder(Protocol):
@@ -105,6 +121,15 @@ class Adapter(Protocol):
     def stream(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]: ...
 
 
+def json_content(body: Json) -> tuple[str, bytes]:
+    return "application/json", encode(body)
+
+
+def sse_records(chunks: Iterable[bytes]) -> Iterator[sse.SseEvent]:
+    """Some servers end their last event without the blank line that the standard asks for."""
+    return sse.iter_events(chunks, keep_unterminated=True)
+
+
 class HttpAdapter:
     """A codec, its keys and a transport. Subclasses only read their settings."""
 
@@ -116,30 +141,35 @@ class HttpAdapter:
         *,
         name: str,
         codec: Codec,
-        auth: HeaderAuth,
-        placeholder: Key | None,
+        auth: Authorizer,
         headers: HeadersInput | None,
+        reserved_headers: Sequence[str] = (),
         transport: OpensRequests | None,
         clock: Clock | None,
         progress_timeout_ms: int | None = None,
         connect_timeout_is_final: bool = False,
         gateway_texts: bool = False,
+        content: Callable[[Json], tuple[str, bytes]] = json_content,
+        records: Callable[[Iterable[bytes]], Iterator[sse.SseEvent]] = sse_records,
     ) -> None:
-        """connect_timeout_is_final: a connect timeout is not repeated, because it cannot be told from a later one.
+        """reserved_headers: those the key goes into, which `headers` may not hold.
 
-        gateway_texts: see error_table.provider_error.
+        connect_timeout_is_final: a connect timeout is not repeated, because it cannot be told from a later one.
+        gateway_texts: see error_table.provider_error. content: how a body is written: (media type, bytes).
+        records: how a stream is cut into events: JSON texts with a name.
         """
         self.name = name
         self.progress_timeout_ms: Final = read_milliseconds("progress_timeout_ms", progress_timeout_ms)
         self._codec: Final = codec
         self._auth: Final = auth
-        self._placeholder: Final = placeholder
-        self._own_headers: Final = own_headers(headers, placeholder)
+        self._own_headers: Final = own_headers(headers, reserved_headers)
         self._transport: Final = transport or OnDemandTransport(os.environ)
         self._owns_transport: Final = transport is None
         self._clock: Final = clock or Clock()
         self._connect_timeout_is_final: Final = connect_timeout_is_final
         self._gateway_texts: Final = gateway_texts
+        self._content: Final = content
+        self._records: Final = records
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}>"
@@ -166,9 +196,8 @@ class HttpAdapter:
         """The HttpRequest that a call would send. Needs no network; a placeholder stands for a key that is not set."""
         settings = BuildSettings(max_request_bytes=max_request_bytes(os.environ))
         shaped = (formatter or self.default_formatter()).conversation(read_request(request), settings).build()
-        return self._auth.shown(
-            self._request(shaped, self._codec.body(shaped, stream=stream), stream), self._placeholder
-        )
+        request = self._request(shaped, self._codec.body(shaped, stream=stream), stream)
+        return self._auth.shown(request, clock or self._clock)
 
     def complete(self, provider_request: ProviderRequest, call: Call) -> Iterator[Delta]:
         """Send, and give the whole answer as deltas."""
@@ -219,22 +248,34 @@ class HttpAdapter:
         }
 
     def _open(self, provider_request: ProviderRequest, call: Call, *, streamed: bool) -> ByteStream:
+        """The answer to a request, whose head says that it succeeded. One refused may be authorized anew, once."""
         body = self._codec.body(provider_request, stream=streamed)
-        request = self._auth.authorized(self._request(provider_request, body, streamed))
+        request = self._request(provider_request, body, streamed)
+        authorized = self._auth.authorized(request, call)
         call.sending(body)
-        try:
-            stream = self._transport.open(request, call)
-        except MembraneError as error:
-            if self._connect_timeout_is_final and error.provider_error_code == "connect_timeout":
-                raise error.with_class("deadline") from error.__cause__
-            raise
+        stream = self._sent(authorized, call)
+        if stream.status >= 300:
+            refusal = self._refusal(stream, call, provider_request.model)
+            if not self._auth.renews(refusal, stream.headers, call):
+                raise refusal
+            stream = self._sent(self._auth.authorized(request, call), call)
         if stream.status >= 300:
             raise self._refusal(stream, call, provider_request.model)
         return stream
 
+    def _sent(self, request: HttpRequest, call: Call) -> ByteStream:
+        try:
+            return self._transport.open(request, call)
+        except MembraneError as error:
+            if self._connect_timeout_is_final and error.provider_error_code == "connect_timeout":
+                raise error.with_class("deadline") from error.__cause__
+            raise
+
     def _request(self, provider_request: ProviderRequest, body: Json, streamed: bool) -> HttpRequest:
-        headers = merged(self._standing_headers[streamed], self._codec.headers(body, stream=streamed))
-        return HttpRequest("POST", self._codec.address(provider_request, stream=streamed), headers, encode(body))
+        media_type, content = self._content(body)
+        own = [("Content-Type", media_type), *self._codec.headers(body, stream=streamed)]
+        headers = merged(self._standing_headers[streamed], own)
+        return HttpRequest("POST", self._codec.address(provider_request, stream=streamed), headers, content)
 
     # Reading
 
@@ -257,32 +298,37 @@ class HttpAdapter:
     def _events(self, stream: ByteStream, call: Call) -> Iterator[Delta]:
         """Deltas of an event stream, until its decoder says it is complete and nothing more is to come."""
         decoder, deadlines, seen, trailing = self._codec.decoder(), call.deadlines, 0, False
+        chunks = UntilEnd(stream)
         try:
-            for event in sse.iter_events(stream, keep_unterminated=True):
+            for event in self._records(chunks):
+                if not event.data or event.data.isspace():
+                    continue  # a keep-alive: the standard dispatches an event whose data is empty
                 if not seen:
                     deadlines.first_event()
-                seen += 1
-                for delta in self._decoded(decoder, event, stream, call):
+                for delta in self._decoded(decoder, event):
                     if deadlines.counts_progress and isinstance(delta, PROGRESS):
                         deadlines.progressed()
                     yield delta
+                seen += 1
                 if decoder.last:
                     break
                 if decoder.complete and not trailing:
                     trailing = True
                     deadlines.answer_complete(TRAILING_SILENCE_MS)
+        except ProviderFault as fault:  # also after a finish reason: then the provider takes its answer back
+            yield from fault.told
+            raise self._fault(fault, stream, call) from None
         except MembraneError as error:
-            if not decoder.complete or error.type == "abort":
+            # After the end, what cannot be read is half of an event: the answer was cut inside it.
+            if error.type == "abort" or not (decoder.complete or chunks.ended):
                 raise
         if not decoder.complete:
             raise self._cut(decoder, seen)
         yield from decoder.end()
 
-    def _decoded(self, decoder: Decoder, event: sse.SseEvent, stream: ByteStream, call: Call) -> Sequence[Delta]:
+    def _decoded(self, decoder: Decoder, event: sse.SseEvent) -> Sequence[Delta]:
         try:
             return decoder.decode(event.event, event.data)
-        except ProviderFault as fault:
-            raise self._fault(fault, stream, call) from None
         except (RecursionError, MemoryError) as exc:
             raise self._too_deep(event.data, exc) from exc
         except MALFORMED as exc:
@@ -292,7 +338,7 @@ class HttpAdapter:
 
     @property
     def _redactor(self) -> Redactor:
-        return Redactor(self._auth.secrets) + self._transport.redactor
+        return Redactor([*self._auth.secrets, *secret_values(self._own_headers)]) + self._transport.redactor
 
     def _refusal(self, stream: ByteStream, call: Call, model: str) -> MembraneError:
         """The error an answer of status 300 or more is; its body is read, bounded, and its connection given back."""
@@ -358,14 +404,20 @@ def user_agent() -> str:
     return f"{package}/{VERSION} python/{platform.python_version()} urllib3/{URLLIB3_VERSION}"
 
 
-def own_headers(headers: HeadersInput | None, placeholder: Key | None) -> HeaderPairs:
+def own_headers(headers: HeadersInput | None, reserved: Sequence[str]) -> HeaderPairs:
     """The caller's headers. Raises "invalid_request" for one that would stand in for the key or the framing."""
     pairs = header_pairs(headers, "headers")
-    reserved = {"host", "content-length", "transfer-encoding", *([placeholder.header.lower()] if placeholder else [])}
     for name, _ in pairs:
-        if name.lower() in reserved:
+        if name.lower() in (*FRAMING_HEADERS, *reserved):
             raise invalid("headers", f"{name!r} is set by the adapter", "expected other headers; pass keys as api_key")
     return pairs
+
+
+def secret_values(headers: HeaderPairs) -> Iterator[str]:
+    """Credentials that a caller put into headers, with and without their scheme."""
+    for name, value in headers:
+        if name.lower() in SECRET_HEADERS:
+            yield from (value, value.rpartition(" ")[2])
 
 
 def read_base_url(value: str | None, variable: str | None, env: Mapping[str, str], default: str | None) -> str:
@@ -377,6 +429,7 @@ def read_base_url(value: str | None, variable: str | None, env: Mapping[str, str
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        valid = valid and not (parts.query or parts.fragment)  # the path of the API would become a part of them
     except ValueError:
         valid = False
     if not valid:
@@ -390,6 +443,37 @@ def read_milliseconds(name: str, value: Any) -> int | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
         raise invalid(name, f"found {value!r}", "expected a whole number of milliseconds, 1 or more")
     return value
+
+
+# JSON may hold anything anywhere. What an answer says must be what the documentation says it is, or its event is
+# malformed. A single count or name beside it that is none is as good as absent, and spoils no answer.
+
+
+def string(value: Any) -> str:
+    """`value`, which must be text. Raises TypeError, one of MALFORMED."""
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"expected a string, found {type(value).__name__}")
+
+
+def whole_number(value: Any) -> int:
+    """`value`, which must be the number of a block or a choice. Raises TypeError, one of MALFORMED."""
+    if isinstance(value, int):
+        return value
+    raise TypeError(f"expected a whole number, found {type(value).__name__}")
+
+
+def string_or_none(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def count_or_none(value: Any) -> Any:
+    """A count, or a cost, as stated; None for what can be none."""
+    return value if type(value) in (int, float) and 0 <= value < float("inf") else None
+
+
+def mapping_or_empty(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def without_none(fields: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from ..values.deltas import (
 )
 from ..values.requests import ProviderRequest
 from ..wire.json_text import compact, parse
-from .base import ProviderFault, without_none
+from .base import ProviderFault, count_or_none, mapping_or_empty, string, string_or_none, whole_number, without_none
 from .models import ModelTraits
 
 FORMAT: Final = "openai-chat"
@@ -170,6 +170,8 @@ class WrittenMessage:
 
     def audio(self, block: Json) -> None:
         """input_audio takes raw base64 and a short name for the format."""
+        if block["source"].get("type") == "url":
+            raise MembraneError("unsupported", "messages: audio by address; this API takes audio by base64 only")
         label = str(block["source"].get("media_type") or "audio/mpeg").split(";")[0].strip().lower()
         known = AUDIO_FORMATS.get(label.partition("/")[2])
         if known is None:
@@ -268,9 +270,9 @@ class ChatDecoder:
             self.complete = self.last = True
             return ()
         chunk = parse(data)
-        if chunk.get("error") or event == "error":
-            raise ProviderFault(chunk, event)
         deltas = self._told(chunk)
+        if chunk.get("error") or event == "error":
+            raise ProviderFault(chunk, event, deltas)
         for choice in chunk.get("choices") or ():
             if choice.get("index"):
                 self._other(choice)
@@ -283,7 +285,12 @@ class ChatDecoder:
             raise ProviderFault(answer, "answer")
         deltas = self._told(answer)
         for choice in answer["choices"][:1]:
-            deltas += self._choice(choice, choice.get("message") or {})
+            message = choice.get("message") or {}
+            # Servers write the text first; a stream of the same answer begins with the reasoning, as FIELDS does.
+            fields = {field: message[field] for field in FIELDS if field in message}
+            # Each entry of a whole list is a call of its own, whatever index and id it has.
+            calls = [{**call, "index": place} for place, call in enumerate(fields.get("tool_calls") or ())]
+            deltas += self._choice(choice, {**fields, "tool_calls": calls})
         return [*deltas, *self._ended(raw=answer)]
 
     def end(self) -> Sequence[Delta]:
@@ -297,7 +304,7 @@ class ChatDecoder:
     def _told(self, chunk: Json) -> list[Delta]:
         """What stands around the choices. Counts come once, in whichever chunk; Groq puts them under x_groq."""
         deltas: list[Delta] = []
-        if "model" not in self._envelope and chunk.get("model"):
+        if "model" not in self._envelope and string_or_none(chunk.get("model")):
             self._envelope.update({key: chunk[key] for key in ("id", "created", "model") if key in chunk})
             deltas.append(ModelNamed(chunk["model"]))
         usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
@@ -314,17 +321,16 @@ class ChatDecoder:
             if value and field in FIELDS:
                 deltas += FIELDS[field](self, field, value)
         if choice.get("finish_reason"):
-            self._finish, self.complete = choice["finish_reason"], True
+            self._finish, self.complete = string(choice["finish_reason"]), True
             # vLLM names the stop sequence that ended the answer; a number is a token's id.
-            stopped_by = choice.get("stop_reason")
-            self._stop_sequence = stopped_by if isinstance(stopped_by, str) else None
+            self._stop_sequence = string_or_none(choice.get("stop_reason"))
         return deltas
 
     def _other(self, choice: Json) -> None:
         """A second choice (n > 1) is kept raw."""
         delta = choice.get("delta") or choice.get("message") or {}
         if isinstance(delta.get("content"), str):
-            self._others.setdefault(choice["index"], []).append(delta["content"])
+            self._others.setdefault(whole_number(choice["index"]), []).append(delta["content"])
 
     def content(self, field: str, value: Any) -> Sequence[Delta]:
         """A string, or a list of typed parts as Mistral sends it."""
@@ -337,7 +343,7 @@ class ChatDecoder:
             inner = part["thinking"]
             texts = [inner] if isinstance(inner, str) else [piece.get("text", "") for piece in inner]
             return self._said(Thinking, "".join(texts))
-        return self._said(Text, part["text"]) if part["type"] == "text" else ()
+        return self._said(Text, string(part["text"])) if part["type"] == "text" else ()
 
     def reasoning(self, field: str, value: Any) -> Sequence[Delta]:
         """Servers that send it under both names send it twice: the first name seen is the one that counts."""
@@ -363,7 +369,7 @@ class ChatDecoder:
         return (BlockEnd(self._flow_index),)
 
     def refusal(self, field: str, value: Any) -> Sequence[Delta]:
-        self._refusal.append(value)
+        self._refusal.append(string(value))
         return ()
 
     def tool_calls(self, field: str, value: Any) -> Sequence[Delta]:
@@ -375,7 +381,7 @@ class ChatDecoder:
         call = self._call_of(fragment)
         deltas: list[Delta] = []
         if call is None:
-            call = OpenCall(self._blocks, fragment.get("index"), fragment.get("id") or "")
+            call = OpenCall(self._blocks, fragment.get("index"), string(fragment.get("id") or ""))
             deltas += self._flow_end()
             self._calls.append(call)
             self._blocks += 1
@@ -422,13 +428,13 @@ class OpenCall:
         self._extra: dict[str, Any] = {}
 
     def take(self, function: Json, fragment: Json, taken: Sequence[str]) -> Sequence[Delta]:
-        self.given_id = self.given_id or fragment.get("id") or ""
+        self.given_id = self.given_id or string(fragment.get("id") or "")
         self._extra.update({key: value for key, value in fragment.items() if key not in OWN_CALL_FIELDS and value})
         deltas: list[Delta] = []
         if not self._begun and (function.get("name") or function.get("arguments")):
             self._begun = True
             self.id = unused(self.given_id or f"call_{self._block}", taken)
-            deltas.append(BlockStart(self._block, ToolUse(self.id, function.get("name") or "")))
+            deltas.append(BlockStart(self._block, ToolUse(self.id, string(function.get("name") or ""))))
         arguments = function.get("arguments")
         if arguments:  # Ollama and Gemini's endpoint may give an object where the dialect has its text
             text = arguments if isinstance(arguments, str) else compact(arguments)
@@ -455,14 +461,13 @@ def counts(usage: Json) -> dict[str, Any]:
 
     Reasoning is part of completion_tokens, except where the total shows that it was counted beside them (xAI).
     """
-    prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-    details, output = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
-    read = details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))
-    created = details.get("cache_write_tokens")
-    thinking = output.get("reasoning_tokens")
+    prompt, completion = count_or_none(usage.get("prompt_tokens")), count_or_none(usage.get("completion_tokens"))
+    details = mapping_or_empty(usage.get("prompt_tokens_details"))
+    read = count_or_none(details.get("cached_tokens", usage.get("prompt_cache_hit_tokens")))
+    created = count_or_none(details.get("cache_write_tokens"))
+    thinking = count_or_none(mapping_or_empty(usage.get("completion_tokens_details")).get("reasoning_tokens"))
     if thinking and usage.get("total_tokens") == (prompt or 0) + (completion or 0) + thinking:
         completion = (completion or 0) + thinking
-    cost = usage.get("cost")
     return without_none(
         {
             "input_tokens": None if prompt is None else max(0, prompt - (read or 0) - (created or 0)),
@@ -470,7 +475,7 @@ def counts(usage: Json) -> dict[str, Any]:
             "cache_read_tokens": read,
             "cache_creation_tokens": created,
             "thinking_tokens": thinking,
-            "provider_cost": cost if isinstance(cost, (int, float)) else None,
+            "provider_cost": count_or_none(usage.get("cost")),
         }
     )
 

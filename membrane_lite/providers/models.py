@@ -32,6 +32,7 @@ class ModelTraits(NamedTuple):
 
 CLAUDE_NEWEST: Final = ModelTraits(sampling=False, prefill=False)
 CLAUDE_4: Final = ModelTraits(interleaved_beta=True)
+CLAUDE_46: Final = ModelTraits(prefill=False)
 CLAUDE_ALWAYS_THINKS: Final = ModelTraits(sampling=False, prefill=False, thinking_parameter=False)
 
 CLAUDE_MODELS: Final[Mapping[str, ModelTraits]] = {
@@ -41,10 +42,10 @@ CLAUDE_MODELS: Final[Mapping[str, ModelTraits]] = {
     "claude-opus-4": CLAUDE_4,
     "claude-sonnet-4": CLAUDE_4,
     "claude-haiku-4": CLAUDE_4,
-    "claude-opus-4-6": ModelTraits(prefill=False),
-    "claude-sonnet-4-6": ModelTraits(prefill=False),
-    "claude-opus-4-7": CLAUDE_NEWEST,
-    "claude-opus-4-8": CLAUDE_NEWEST,
+    "claude-opus-4-6": CLAUDE_46,
+    "claude-sonnet-4-6": CLAUDE_46,
+    "claude-haiku-4-6": CLAUDE_46,
+    **{f"claude-{name}-4-{minor}": CLAUDE_NEWEST for name in ("opus", "sonnet", "haiku") for minor in (7, 8, 9)},
     "claude-opus-5": CLAUDE_NEWEST,
     "claude-sonnet-5": CLAUDE_NEWEST,
     "claude-haiku-5": CLAUDE_NEWEST,
@@ -64,6 +65,8 @@ class ModelTable:
     ) -> None:
         self._newest: Final = newest
         self._rows: Final = {**rows}
+        if model_traits is not None and not isinstance(model_traits, Mapping):
+            raise wrong_type("model_traits", model_traits, "a mapping of model ids to traits")
         for prefix, traits in (model_traits or {}).items():
             self._rows[prefix] = checked(traits, f"model_traits[{prefix!r}]", self._look_up(prefix))
         self.traits: Final = lru_cache(maxsize=256)(self._look_up)

@@ -56,8 +56,8 @@ class OpenAICompatibleAdapter(HttpAdapter):
                 read_base_url(base_url, None, {}, None), ModelTable({}, ModelTraits(), model_traits), default_max_tokens
             ),
             auth=HeaderAuth([Key(key, "Authorization", "Bearer ")] if key else [], missing=None),
-            placeholder=None,
             headers=headers,
+            reserved_headers=("authorization",) if key else (),
             transport=transport,
             clock=clock,
             progress_timeout_ms=progress_timeout_ms,

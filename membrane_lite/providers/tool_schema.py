@@ -44,7 +44,7 @@ def _merged(rest: Schema, unions: Mapping[str, list[Schema]]) -> dict[str, Any]:
     sentences = []
     for name, variants in unions.items():
         for variant in variants:
-            properties = {**(variant.get("properties") or {}), **properties}
+            properties = {**properties, **(variant.get("properties") or {}), **properties}
         required += _required(name, variants)
         if name != "allOf" and len(variants) > 1:
             sentences.append(_alternatives(variants))

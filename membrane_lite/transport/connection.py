@@ -164,7 +164,6 @@ class Connection(HTTPConnection):
         self._handle: socket.socket | None = None
         self._response: Response | None = None
         self._unsent = b""
-        self._spoilt = False
         self.response_class = functools.partial(Response, flow=self._flow)  # type: ignore[assignment]
 
     def lend(self, lease: Lease) -> None:
@@ -232,7 +231,6 @@ class Connection(HTTPConnection):
         try:
             self._send_request(outgoing)
         except ANSWERED_EARLY as broken:
-            self._spoilt = True
             try:
                 return self._receive_head()
             except (OSError, http.client.HTTPException):
@@ -296,8 +294,8 @@ class Connection(HTTPConnection):
 
     @property
     def reusable(self) -> bool:
-        """Whether another exchange could follow. http.client has let go of a socket that will close."""
-        return self.sock is not None and not self._spoilt
+        """Whether another exchange could follow. http.client has let go of a socket that will be closed."""
+        return self.sock is not None
 
     def set_aside(self) -> None:
         """No call's any more, for the time being; the end of the answer need not have been read."""

@@ -16,7 +16,8 @@ class ByteStream(Protocol):
 
     Iterating yields the body's decoded bytes, in pieces of any size, none empty, as soon as they arrive. It raises
     MembraneError("network") where the body ends short of what its head or framing promised, and the error of the
-    deadline or the abort that ended the wait. Whoever opened it calls finish() or close(), once, on every path.
+    deadline or the abort that ended the wait. Whoever opened it calls finish() or close(), once, on every path; where
+    the body was read to its end, or an error was raised, the call is over already and they do nothing more.
     """
 
     status: int
