@@ -254,6 +254,14 @@ ANSWERS: dict[str, tuple[list[Delta], list[StreamEvent], list[Block]]] = {
         ],
         [Text("", raw_item={**SEARCH, "input": {"query": "x"}}, raw_format="anthropic")],
     ),
+    "a carrier of a nameless item": (
+        [BlockStart(0, Text("", raw_item={"id": 7}, raw_format="f")), BlockEnd(0)],
+        [
+            begins(0, "text", Text("", raw_item={"id": 7}, raw_format="f")),
+            ends(0, Text("", raw_item={"id": 7}, raw_format="f"), type="text", content=""),
+        ],
+        [Text("", raw_item={"id": 7}, raw_format="f")],
+    ),
     "what a text cannot say of itself": (
         [BlockStart(0, Text("")), TextDelta(0, "a"), BlockEnd(0, CITED, "anthropic")],
         [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from copy import deepcopy
 from typing import Any
 
@@ -460,15 +459,3 @@ def test_any_history_becomes_one_that_is_accepted(seed: int) -> None:
         assert is_accepted(sent), history
         assert repair(sent).messages == sent, history
         assert set(words_of(history)) <= set(words_of(sent)), history
-
-
-def test_a_long_history_takes_no_longer_than_its_length() -> None:
-    def seconds(rounds: int) -> float:
-        numbers = range(rounds)
-        history = [m for n in numbers for m in (assistant(call(f"c{n}")), user(result(f"c{n}"), text("more")))]
-        began = time.thread_time()
-        repair([HI, *history])
-        return time.thread_time() - began
-
-    short, long = min(seconds(500) for _ in range(3)), min(seconds(4_000) for _ in range(3))
-    assert long < short * 8 * 3

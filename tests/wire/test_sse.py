@@ -6,7 +6,6 @@ import base64
 import copy
 import hashlib
 import pickle
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -171,32 +170,6 @@ def test_a_line_may_be_64_mib_and_no_longer(size: int, end: bytes) -> None:
 def test_a_block_of_short_lines_may_be_longer() -> None:
     block = [(b"data: " + b"x" * 1018 + b"\n", 66_000), (b"\n", 1)]
     assert [len(found.data) for found in iter_events(pieces_of(block, 1 << 20))] == [66_000 * 1019 - 1]
-
-
-def seconds(text: bytes, size: int) -> float:
-    pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    started = time.perf_counter()
-    for _ in iter_events(pieces):
-        pass
-    return time.perf_counter() - started
-
-
-LONG = {
-    "one line, byte by byte": (b"data: ", b"x", 200_000, 1),
-    "one line, in small pieces": (b"data: ", b"x", 2_000_000, 16),
-    "many lines of one event": (b"", b"data: x\n", 200_000, 16),
-    "many events, cut anywhere": (b"", b"data: x\n\n", 200_000, 17),
-    "many events at once": (b"", b"data: x\n\n", 200_000, 1 << 30),
-}
-
-
-@pytest.mark.parametrize("start, unit, count, size", LONG.values(), ids=LONG.keys())
-def test_time_grows_with_the_bytes(start: bytes, unit: bytes, count: int, size: int) -> None:
-    """A quadratic reader takes sixteen times as long for four times the input; noise of two is allowed for."""
-    short, long = (
-        min(seconds(start + unit * times + b"\n\n", size) for _ in range(3)) for times in (count // 4, count)
-    )
-    assert long < 8 * short
 
 
 def test_an_event_is_a_value() -> None:
