@@ -6,7 +6,7 @@ attempts of one call share its deadline; each makes its own signature, and each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, Final
 
 from .abort import AbortSignal
@@ -14,7 +14,7 @@ from .call import NEVER, Call, Deadlines, Limits, own_code
 from .clock import Clock
 from .error_table import classify_exception
 from .errors import MembraneError, aborted
-from .providers.base import Adapter
+from .providers.base import Adapter, HttpAdapter
 from .retry import Retry, classify_failure, retry_decision
 from .values.deltas import BlockEnd, BlockStart, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
 from .values.options import RetryConfig, RetryInfo
@@ -109,9 +109,7 @@ def answered(
                         break
                 yield from deltas
             finally:
-                close = getattr(deltas, "close", None)
-                if close is not None:
-                    close()
+                _close(deltas)
             return
         except Exception as exc:
             failure, cause = _failure(plan, exc)
@@ -124,9 +122,27 @@ def answered(
 
 def _deltas(adapter: Adapter, provider_request: ProviderRequest, call: Call, *, streamed: bool) -> Iterator[Delta]:
     """One attempt's. An answer that is not streamed is given whole, so that a failed one leaves nothing behind."""
-    if streamed:
-        return iter(adapter.stream(provider_request, call))
-    return iter(list(adapter.complete(provider_request, call)))
+    deltas = (adapter.stream if streamed else adapter.complete)(provider_request, call)
+    if not isinstance(adapter, HttpAdapter):
+        deltas = _watched(deltas, call)
+    return iter(deltas if streamed else list(deltas))
+
+
+def _watched(deltas: Iterable[Delta], call: Call) -> Iterator[Delta]:
+    """An adapter of the caller's own may forget to look at its call: signal and deadline are checked at each delta."""
+    try:
+        for delta in deltas:
+            call.check()
+            yield delta
+    finally:
+        _close(deltas)
+
+
+def _close(deltas: object) -> None:
+    """Generators can be closed, other iterables need not be."""
+    close = getattr(deltas, "close", None)
+    if close is not None:
+        close()
 
 
 def _failure(plan: CallPlan, exc: Exception) -> tuple[MembraneError, BaseException | None]:

@@ -24,13 +24,13 @@ from .turn import Turn, TurnOptions
 from .values.content import Text
 from .values.events import (
     Aborted,
+    AnyEvent,
     BlockSeen,
     ChunkMeta,
     Complete,
     Failed,
     PreToolContent,
     RoundAnswered,
-    StreamEvent,
     Tokens,
     ToolCalls,
     UsageSeen,
@@ -352,7 +352,7 @@ class YieldingStream:
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def __iter__(self) -> Iterator[StreamEvent]:
+    def __iter__(self) -> Iterator[AnyEvent]:
         try:
             while True:
                 event = self._next()
@@ -362,7 +362,7 @@ class YieldingStream:
         finally:
             self.close()
 
-    def __next__(self) -> StreamEvent:
+    def __next__(self) -> AnyEvent:
         event = self._next()
         if event is None:
             raise StopIteration
@@ -416,7 +416,7 @@ class YieldingStream:
             except ValueError:
                 pass  # another thread is inside it, and the cancel has just ended what that one waits for
 
-    def _next(self) -> StreamEvent | None:
+    def _next(self) -> AnyEvent | None:
         if self._state == "done":
             return None
         if self.is_waiting_for_tools:
@@ -425,7 +425,7 @@ class YieldingStream:
             )
         self._state = "streaming"
         try:
-            event = next((event for event in self._events if self._shown(event)), None)
+            event: AnyEvent | None = next((event for event in self._events if self._shown(event)), None)
         except MembraneError as error:  # of on_response; the turn itself raises none
             self._events.close()
             event = self._turn.ended(error)
@@ -440,7 +440,7 @@ class YieldingStream:
             self._done()
         return event
 
-    def _shown(self, event: StreamEvent) -> bool:
+    def _shown(self, event: AnyEvent) -> bool:
         if isinstance(event, RoundAnswered):
             if self._on_response is not None:
                 own_code("on_response", self._on_response, event.raw)
@@ -475,10 +475,10 @@ class GuardedLogger:
 Callbacks = dict[type, Callable[[Any], object]]
 
 
-def run(turn: Turn, on_chunk: Callable[..., object] | None, callbacks: Callbacks) -> StreamEvent:
+def run(turn: Turn, on_chunk: Callable[..., object] | None, callbacks: Callbacks) -> AnyEvent:
     """Run a turn to its end, calling back. Returns its last event: Complete, Aborted or Failed."""
     events = turn.events()
-    last: StreamEvent | None = None
+    last: AnyEvent | None = None
     try:
         for last in events:
             if type(last) is Tokens:
@@ -558,7 +558,7 @@ def takes_context(callback: Callable[..., Any]) -> bool:
     return True
 
 
-def result_of(event: StreamEvent) -> Result:
+def result_of(event: AnyEvent) -> Result:
     if isinstance(event, Failed):
         raise event.error
     assert isinstance(event, (Complete, Aborted))

@@ -38,12 +38,12 @@ from .values.content import ToolUse, joined_text
 from .values.deltas import Finished
 from .values.events import (
     Aborted,
+    AnyEvent,
     Complete,
     Failed,
     PreToolContent,
     Retrying,
     RoundAnswered,
-    StreamEvent,
     ToolCalls,
     UsageSeen,
 )
@@ -92,6 +92,7 @@ class Turn:
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
         self._arriving: Assembler | None = None
+        self._sent: Sent | None = None
         self._results: Sequence[ToolResult] = ()
         self._injected: Sequence[Message] = ()
         self._began: Final = options.plan.clock.monotonic()
@@ -102,7 +103,7 @@ class Turn:
         self._results = results
         self._injected = injected
 
-    def events(self) -> Generator[StreamEvent, None, None]:
+    def events(self) -> Generator[AnyEvent, None, None]:
         try:
             yield from self._run()
         except MembraneError as error:
@@ -114,8 +115,16 @@ class Turn:
             raise
 
     def ended(self, error: MembraneError) -> Aborted | Failed:
-        """The event of a turn that `error` ends: an abort and the call's own deadline are no failures."""
+        """The event of a turn that `error` ends: an abort and the call's own deadline are no failures.
+
+        What the caller's own code raises after an abort is the abort's doing.
+        """
+        signal = self._plan.signal
+        if error.of_own_code and signal is not None and signal.aborted:
+            error = aborted(signal.reason).with_cause(error)
         self.failure = error
+        if self._sent is not None:
+            error.with_request(redacted(self._adapter, self._sent.raw_request))
         partial = self.partial()
         error.with_partial(
             content=partial.partial_content,
@@ -125,17 +134,13 @@ class Turn:
             tool_results=partial.tool_results,
         )
         if error.type == "abort":
-            signal = self._plan.signal
             return Aborted(self.partial("user" if signal is not None and signal.aborted else "error", error.message))
         if error.provider_error_code == CALL_TIMEOUT and not error.of_own_code:
             return Aborted(self.partial("timeout", error.message))
         return Failed(error)
 
     def of_own_code(self, name: str, exc: Exception) -> MembraneError:
-        """The error a turn ends with when the caller's own code raised `exc`; after an abort, the abort."""
-        signal = self._plan.signal
-        if signal is not None and signal.aborted:
-            return aborted(signal.reason)
+        """The error a turn ends with when the caller's own code raised `exc`."""
         error = own_code_error(name, exc, classify_exception(exc))
         return error if error is exc else error.with_cause(exc)
 
@@ -160,7 +165,7 @@ class Turn:
 
     # The loop
 
-    def _run(self) -> Iterator[StreamEvent]:
+    def _run(self) -> Iterator[AnyEvent]:
         limit = self._options.max_tool_depth
         call_ends, usage = self._call_ends("turn"), Usage()
         while limit is None or self.tool_depth <= limit:
@@ -175,14 +180,14 @@ class Turn:
                 break
         yield Complete(self._response(usage))
 
-    def _round(self, call_ends: float) -> Generator[StreamEvent, None, tuple[Round, Assembler]]:
+    def _round(self, call_ends: float) -> Generator[AnyEvent, None, tuple[Round, Assembler]]:
         """One provider call, and those that take its place while it is refused."""
         refusals = 0
         waits_ms: list[int] = []
         while True:
             provider_request = self._built()
             assembler = self._arriving = self._conversation.assembler()
-            sent = Sent(self._plan.on_request, assembler.record.forget)
+            sent = self._sent = Sent(self._plan.on_request, assembler.record.forget)
             yield from self._answer(assembler, provider_request, sent, call_ends)
             waits_ms += sent.waits_ms
             done = self._round_of(assembler, sent, waits_ms)
@@ -205,7 +210,7 @@ class Turn:
 
     def _answer(
         self, assembler: Assembler, provider_request: ProviderRequest, sent: Sent, call_ends: float
-    ) -> Iterator[StreamEvent]:
+    ) -> Iterator[AnyEvent]:
         options, add, clock = self._options, assembler.add, self._plan.clock
         deltas = answered(
             self._adapter,
@@ -228,8 +233,7 @@ class Turn:
         record, content = assembler.record, assembler.content()
         finished = record.finished
         if finished is None:
-            text = f"{self._provider}: the adapter's deltas ended without a Finished delta"
-            raise MembraneError("network", text, raw_request=redacted(self._adapter, sent.raw_request))
+            raise MembraneError("network", f"{self._provider}: the adapter's deltas ended without a Finished delta")
         if isinstance(self._adapter, HttpAdapter):
             content = self._adapter.tidied(content)
         raw = finished.raw
@@ -245,7 +249,7 @@ class Turn:
     def _calls_tools(self, done: Round) -> bool:
         return self._options.runs_tools and done.stop_reason == "tool_use" and bool(done.calls)
 
-    def _tools(self, done: Round) -> Iterator[StreamEvent]:
+    def _tools(self, done: Round) -> Iterator[AnyEvent]:
         """Give the calls out and take their results in. A call with broken arguments is answered, never run."""
         preamble = joined_text(done.content)
         if preamble.strip():

@@ -83,6 +83,11 @@ STEPS: dict[str, tuple[list[Step], float, str]] = {
     "each byte starts the silence anew": ([sent, first_event, passing(7), some_bytes], 8, "idle_timeout_ms"),
     "but makes no progress": ([sent, first_event, *[passing(7), some_bytes] * 4], 2, "progress_timeout_ms"),
     "a delta does": ([sent, first_event, *[passing(7), some_bytes] * 4, progress], 8, "idle_timeout_ms"),
+    "and starts its own time anew": (
+        [sent, first_event, passing(7), some_bytes, progress, *[passing(7), some_bytes] * 4],
+        2,
+        "progress_timeout_ms",
+    ),
     "progress alone does not end the silence": ([sent, first_event, passing(7), progress], 1, "idle_timeout_ms"),
     "nothing moves the call's own": (
         [sent, first_event, *[passing(7), some_bytes, progress] * 14],

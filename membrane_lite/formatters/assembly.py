@@ -26,7 +26,7 @@ from ..values.deltas import (
     Unknown,
     UsageReported,
 )
-from ..values.events import BlockEvent, BlockInfo, BlockSeen, ChunkMeta, StreamEvent, Tokens
+from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen, ChunkMeta, Tokens
 from ..wire.json_text import parse
 
 PIECES_BEFORE_JOINING: Final = 512
@@ -111,14 +111,14 @@ class NativeAssembler:
         self._open: Final[dict[int, _OpenBlock]] = {}
         self._whole: Final[dict[int, Block]] = {}
 
-    def add(self, delta: Delta) -> Sequence[StreamEvent]:
+    def add(self, delta: Delta) -> Sequence[AnyEvent]:
         handler = HANDLERS.get(type(delta))
         if handler is None:
             raise MembraneError("unknown", f"the adapter yielded a {type(delta).__name__}; expected a Delta")
         return handler(self, delta)
 
-    def end(self) -> Sequence[StreamEvent]:
-        events: list[StreamEvent] = []
+    def end(self) -> Sequence[AnyEvent]:
+        events: list[AnyEvent] = []
         for index in sorted(self._open):
             events.extend(self.block_end(BlockEnd(index)))
         return events
@@ -127,39 +127,39 @@ class NativeAssembler:
         blocks = {**self._whole, **{index: opened.block() for index, opened in self._open.items()}}
         return [blocks[index] for index in sorted(blocks)]
 
-    def block_start(self, delta: BlockStart) -> Sequence[StreamEvent]:
+    def block_start(self, delta: BlockStart) -> Sequence[AnyEvent]:
         block = self._named(delta.block)
         self._open[delta.index] = _OpenBlock(delta.index, block)
         return (BlockSeen(BlockEvent("block_start", delta.index, BlockInfo(_event_type(block))), block),)
 
-    def text(self, delta: TextDelta) -> Sequence[StreamEvent]:
+    def text(self, delta: TextDelta) -> Sequence[AnyEvent]:
         opened = self._open.get(delta.index)
         if opened is None:
             return self._begun(delta, Text(""))
         opened.add(delta.text)
         return (Tokens(delta.text, opened.meta),)
 
-    def thinking(self, delta: ThinkingDelta) -> Sequence[StreamEvent]:
+    def thinking(self, delta: ThinkingDelta) -> Sequence[AnyEvent]:
         opened = self._open.get(delta.index)
         if opened is None:
             return self._begun(delta, Thinking(""))
         opened.add(delta.text)
         return (Tokens(delta.text, opened.meta),)
 
-    def input(self, delta: InputDelta) -> Sequence[StreamEvent]:
+    def input(self, delta: InputDelta) -> Sequence[AnyEvent]:
         opened = self._open.get(delta.index)
         if opened is None:
             return ()  # arguments of no call: there is no id to answer to
         opened.add(delta.text)
         return (Tokens(delta.text, opened.meta),)
 
-    def signature(self, delta: SignatureDelta) -> Sequence[StreamEvent]:
+    def signature(self, delta: SignatureDelta) -> Sequence[AnyEvent]:
         opened = self._open.get(delta.index)
         if opened is not None and isinstance(opened.start, Thinking):
             opened.signature.add(delta.signature)
         return ()
 
-    def block_end(self, delta: BlockEnd) -> Sequence[StreamEvent]:
+    def block_end(self, delta: BlockEnd) -> Sequence[AnyEvent]:
         opened = self._open.pop(delta.index, None)
         if opened is None:
             return ()
@@ -169,7 +169,7 @@ class NativeAssembler:
         self._whole[delta.index] = block
         return (BlockSeen(BlockEvent("block_complete", delta.index, _info(block)), block),)
 
-    def _begun(self, delta: Any, block: Block) -> Sequence[StreamEvent]:
+    def _begun(self, delta: Any, block: Block) -> Sequence[AnyEvent]:
         """Begin block `delta.index` as `block`, then take the delta."""
         return [*self.block_start(BlockStart(delta.index, block)), *self.add(delta)]
 
@@ -179,7 +179,7 @@ class NativeAssembler:
             return ToolUse(**{**vars(block), "name": self._tool_names[block.name]})
         return block
 
-    def noted(self, delta: Delta) -> Sequence[StreamEvent]:
+    def noted(self, delta: Delta) -> Sequence[AnyEvent]:
         NOTES[type(delta)](self.record, delta)
         return ()
 
@@ -252,7 +252,7 @@ NOTES: Final[dict[type[Delta], Callable[[AnswerRecord, Any], None]]] = {
     Unknown: AnswerRecord.not_known,
 }
 
-HANDLERS: Final[dict[type[Delta], Callable[[NativeAssembler, Any], Sequence[StreamEvent]]]] = {
+HANDLERS: Final[dict[type[Delta], Callable[[NativeAssembler, Any], Sequence[AnyEvent]]]] = {
     BlockStart: NativeAssembler.block_start,
     TextDelta: NativeAssembler.text,
     ThinkingDelta: NativeAssembler.thinking,

@@ -15,7 +15,7 @@ from ..errors import MembraneError
 from ..values.base import Json
 from ..values.content import Block, Text
 from ..values.deltas import Delta
-from ..values.events import StreamEvent
+from ..values.events import AnyEvent
 from ..values.messages import DEFAULT_ASSISTANT, Message
 from ..values.requests import GenerationConfig, ProviderRequest, Request
 from ..values.tools import Tool, ToolResult
@@ -89,9 +89,9 @@ class Assembler(Protocol):
     @property
     def record(self) -> AnswerRecord: ...
 
-    def add(self, delta: Delta) -> Sequence[StreamEvent]: ...
+    def add(self, delta: Delta) -> Sequence[AnyEvent]: ...
 
-    def end(self) -> Sequence[StreamEvent]:
+    def end(self) -> Sequence[AnyEvent]:
         """No more deltas will come: complete what is open."""
 
     def content(self) -> list[Block]:

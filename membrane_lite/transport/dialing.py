@@ -48,7 +48,7 @@ def resolve(host: str, port: int, lease: Lease, resolver: Resolver = socket.geta
     with suppress(socket.gaierror):  # it is a name
         return resolver(host, port, 0, socket.SOCK_STREAM, 0, socket.AI_NUMERICHOST)
     looking_up = _LookUp(host, port, resolver)
-    threading.Thread(target=looking_up.run, name="membrane_lite-resolver", daemon=True).start()
+    threading.Thread(target=looking_up.run, name=f"{__name__}-resolver", daemon=True).start()
     return looking_up.wait(lease)
 
 

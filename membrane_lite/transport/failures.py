@@ -161,7 +161,7 @@ def proxy_refused(route: Route, proxy: Proxy, status: int, reason: str, schemes:
     """
     offered = ", ".join(dict.fromkeys(value.split(None, 1)[0] for value in schemes if value.strip())) or "no scheme"
     advice = {
-        407: f"it offers {offered}; membrane_lite sends Basic from user:password@ in the proxy's URL",
+        407: f"it offers {offered}; only Basic is sent, from user:password@ in the proxy's URL",
         403: "its rules forbid this host",
     }.get(status, "")
     message = f"{route.origin}: the proxy {proxy} answered {status} {shown(reason)}"

@@ -5,7 +5,7 @@ A turn ends with exactly one of complete, aborted, error.
 
 from __future__ import annotations
 
-from typing import Any, Final, Union
+from typing import Any, Final, Literal, Union
 
 from ..errors import MembraneError
 from .base import Value
@@ -84,7 +84,7 @@ class Tokens(StreamEvent):
     """A piece of text, as it arrived."""
 
     __slots__ = ("content", "meta")
-    type = "tokens"
+    type: Literal["tokens"] = "tokens"
 
     def __init__(self, content: str, meta: ChunkMeta) -> None:
         self.content: Final = content
@@ -95,7 +95,7 @@ class BlockSeen(StreamEvent):
     """A block began or is complete. `content_block` is the block itself, in its provider-independent form."""
 
     __slots__ = ("content_block", "event")
-    type = "block"
+    type: Literal["block"] = "block"
 
     def __init__(self, event: BlockEvent, content_block: Any) -> None:
         self.event: Final = event
@@ -106,7 +106,7 @@ class ToolCalls(StreamEvent):
     """The model waits for these calls' results."""
 
     __slots__ = ("calls", "context")
-    type = "tool-calls"
+    type: Literal["tool-calls"] = "tool-calls"
 
     def __init__(self, calls: list[ToolCall], context: ToolContext) -> None:
         self.calls: Final = calls
@@ -117,7 +117,7 @@ class UsageSeen(StreamEvent):
     """Running totals after a round; a copy."""
 
     __slots__ = ("usage",)
-    type = "usage"
+    type: Literal["usage"] = "usage"
 
     def __init__(self, usage: Usage) -> None:
         self.usage: Final = usage
@@ -127,7 +127,7 @@ class PreToolContent(StreamEvent):
     """The text the model wrote before a round's tool calls; only where it is not blank."""
 
     __slots__ = ("text",)
-    type = "pre-tool-content"
+    type: Literal["pre-tool-content"] = "pre-tool-content"
 
     def __init__(self, text: str) -> None:
         self.text: Final = text
@@ -137,7 +137,7 @@ class RoundAnswered(StreamEvent):
     """A provider call's answer is whole; `raw` is the provider's answer."""
 
     __slots__ = ("raw",)
-    type = "response"
+    type: Literal["response"] = "response"
 
     def __init__(self, raw: Any) -> None:
         self.raw: Final = raw
@@ -147,7 +147,7 @@ class Retrying(StreamEvent):
     """A refusal is sent again: what arrived since the round began is void. attempt counts from 1 to max_attempts."""
 
     __slots__ = ("attempt", "category", "max_attempts", "reason")
-    type = "retrying"
+    type: Literal["retrying"] = "retrying"
 
     def __init__(self, attempt: int, max_attempts: int, reason: str, category: str | None) -> None:
         self.attempt: Final = attempt
@@ -158,7 +158,7 @@ class Retrying(StreamEvent):
 
 class Complete(StreamEvent):
     __slots__ = ("response",)
-    type = "complete"
+    type: Literal["complete"] = "complete"
 
     def __init__(self, response: Response) -> None:
         self.response: Final = response
@@ -168,7 +168,7 @@ class Aborted(StreamEvent):
     """`response` is the AbortedResponse; its fields are at hand here too."""
 
     __slots__ = ("response",)
-    type = "aborted"
+    type: Literal["aborted"] = "aborted"
 
     def __init__(self, response: AbortedResponse) -> None:
         self.response: Final = response
@@ -200,13 +200,14 @@ class Aborted(StreamEvent):
 
 class Failed(StreamEvent):
     __slots__ = ("error",)
-    type = "error"
+    type: Literal["error"] = "error"
 
     def __init__(self, error: MembraneError) -> None:
         self.error: Final = error
 
 
 TERMINAL: Final = (Complete, Aborted, Failed)
+# One of these; a checker tells them apart by `.type`.
 AnyEvent = Union[
     Tokens, BlockSeen, ToolCalls, UsageSeen, PreToolContent, RoundAnswered, Retrying, Complete, Aborted, Failed
 ]

@@ -145,3 +145,8 @@ def test_what_is_shown_of_an_adapter_holds_no_key(made: Any) -> None:
     assert "secret" not in repr(adapter.render(QUESTION))
     assert adapter.redacted({"a": ["Bearer sk-secret-key-1"]}) == {"a": ["Bearer [redacted]"]}
     adapter.close()
+
+
+def test_a_key_is_not_renewed() -> None:
+    refusal = MembraneError("auth", "HTTP 401", http_status=401)
+    assert HeaderAuth([KEY], missing=None).renews(refusal, [], CALL) is False

@@ -27,7 +27,6 @@ from membrane_lite.loopback import Failure, Reply, ToolCall, failures, faults
 HELLO = Reply("Hello, world!")
 SILENT = faults.silence()
 CALL_MESSAGE = "timeout_ms: the call took longer than its {} ms"
-TIMEOUT_REASON = {"complete": "timeout", "stream": "timeout", "stream_yielding": "timeout"}
 REAL = {"clock": Clock()}
 
 
@@ -274,19 +273,16 @@ def test_a_whole_answer_makes_no_progress_before_it_is_there() -> None:
 
 # The nearest one ends the call
 
-NEAREST = {
-    "timeout_ms": {"timeout_ms": 30, "first_event_timeout_ms": 60},
-    "first_event_timeout_ms": {"timeout_ms": 60, "first_event_timeout_ms": 30, "progress_timeout_ms": 90},
-    "progress_timeout_ms": {"timeout_ms": 60, "first_event_timeout_ms": 90, "progress_timeout_ms": 30},
-}
+NEAREST = ["timeout_ms", "first_event_timeout_ms", "progress_timeout_ms"]
 
 
-@pytest.mark.parametrize("name, limits", NEAREST.items(), ids=NEAREST.keys())
-def test_the_nearest_deadline_is_the_one_that_is_named(name: str, limits: dict[str, int]) -> None:
+@pytest.mark.parametrize("name", NEAREST)
+def test_the_nearest_deadline_is_the_one_that_is_named(name: str) -> None:
+    limits: Any = {**dict.fromkeys(NEAREST, 5_000), name: 30}
     with stage("anthropic", [SILENT], **REAL) as on:
         try:
             message = stream(on.membrane, **limits).message
         except MembraneError as error:
             message = error.message
         assert message.startswith(name + ":")
-        assert f"{limits[name]} ms" in message
+        assert "30 ms" in message

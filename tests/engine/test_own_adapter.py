@@ -216,6 +216,33 @@ def test_an_exception_named_AbortError_ends_as_aborted(face: Callable[..., Any])
     assert clock.waits_ms == []
 
 
+@each_streamed_face
+def test_an_abort_between_two_deltas_reaches_an_adapter_that_does_not_look(face: Callable[..., Any]) -> None:
+    controller = AbortController()
+    membrane, adapter, _ = mine(HELLO)
+    result = ended(face, membrane, signal=controller.signal, on_chunk=lambda text, meta: controller.abort("enough"))
+    assert result == ("user", "the call was aborted by its signal: enough", "Hello")
+    assert adapter.closed == 1
+
+
+@each_streamed_face
+def test_so_does_the_deadline_of_the_call(face: Callable[..., Any]) -> None:
+    membrane, adapter, clock = mine(HELLO)
+    result = ended(face, membrane, timeout_ms=5_000, on_chunk=lambda text, meta: clock.pass_(5))
+    assert result == ("timeout", "timeout_ms: the call took longer than its 5000 ms", "Hello")
+    assert adapter.closed == 1
+
+
+def test_the_deadline_of_the_call_reaches_a_complete_that_does_not_look() -> None:
+    class Slow(Mine):
+        def stream(self, provider_request: Any, call: Any) -> Iterator[Delta]:
+            clock.pass_(5)
+            yield from super().stream(provider_request, call)
+
+    clock = FakeClock()
+    assert ended(complete, Membrane(Slow(HELLO), clock=clock), timeout_ms=5_000).reason == "timeout"
+
+
 def test_deltas_may_be_any_iterable() -> None:
     class Listed:
         def complete(self, provider_request: Any, call: Any) -> list[Delta]:

@@ -26,7 +26,7 @@ from stage import (
     stream_yielding,
 )
 
-from membrane_lite import Clock, Hooks, MembraneError, ToolResult
+from membrane_lite import AbortController, Clock, Hooks, MembraneError, ToolResult
 from membrane_lite.loopback import Failure, Reply, ToolCall, faults
 
 BERN = ToolCall("get_weather", {"city": "Bern"}, id="call_1")
@@ -137,6 +137,7 @@ def test_an_error_of_own_code_ends_the_call_and_is_not_sent_again(place: Place, 
         assert (on.provider.request_count, on.clock.waits_ms) == (place.sent, [])
         if place is not AFTER_RESPONSE:
             assert error.raw_assistant_text == place.text
+            assert (error.raw_request is not None) is (place.name != "before_request")
 
 
 @each_place_of_errors
@@ -198,14 +199,11 @@ class AbortError(Exception):
 @each_place
 def test_an_exception_named_abort_error_is_an_abort(place: Place, name: str) -> None:
     with own_code(place, raising(AbortError("enough"))) as (on, options):
+        if name == "complete":
+            options.pop("on_tool_calls")
+        result = ended(FACES[name], on.membrane, TOOL_REQUEST, **options)
         reason = "abort" if name == "complete" else "error"
-        result = ended(lambda: call(name, on, options)) if name != "complete" else None
-        if result is None:
-            with pytest.raises(MembraneError) as caught:
-                call(name, on, options)
-            assert (caught.value.type, caught.value.raw_assistant_text) == (reason, place.text)
-        else:
-            assert result == (reason, f"{place.name} raised AbortError: enough", place.text)
+        assert result == (reason, f"{place.name} raised AbortError: enough", place.text)
         assert on.provider.request_count == place.sent
 
 
@@ -217,16 +215,29 @@ def test_an_exception_named_abort_error_in_after_response_is_an_abort() -> None:
 
 
 @each_place
-def test_an_error_of_own_code_closes_a_connection_in_use(place: Place, name: str) -> None:
-    def wait_for_stillness() -> None:
-        """A connection that is kept is open; one in the middle of an answer must not be."""
-        on.membrane.close()
+def test_what_own_code_raises_after_the_abort_is_the_abort(place: Place, name: str) -> None:
+    controller = AbortController()
+    broken = LookupError("mine")
 
+    def code(*arguments: Any) -> Any:
+        controller.abort("enough")
+        raise broken
+
+    with own_code(place, code) as (on, options):
+        if name == "complete":
+            options.pop("on_tool_calls")
+        result = ended(FACES[name], on.membrane, TOOL_REQUEST, signal=controller.signal, **options)
+        reason = "abort" if name == "complete" else "user"
+        assert result == (reason, "the call was aborted by its signal: enough", place.text)
+        assert on.provider.request_count == place.sent
+
+
+@pytest.mark.parametrize("place", [place for place in PLACES if place.text in ("", "Let") and place.faces == "stream"])
+def test_an_error_in_the_middle_of_an_answer_closes_its_connection(place: Place) -> None:
     with own_code(place, raising(LookupError("mine"))) as (on, options):
         with pytest.raises(MembraneError):
-            call(name, on, options)
-        if place.name in ("on_chunk", "on_block", "on_content_block_update"):
-            assert on.provider.wait_for_close(), "the connection stayed open in the middle of an answer"
+            stream(on.membrane, TOOL_REQUEST, **options)
+        assert on.provider.wait_for_close()
 
 
 @each_face

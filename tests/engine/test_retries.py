@@ -137,7 +137,7 @@ def test_a_success_after_retries_tells_of_them(format: str, face: Callable[..., 
         assert (response.text, response.stop_reason) == ("Hello", "end_turn")
         timing = response.details.timing
         assert (timing.attempts, timing.retry_delays_ms, timing.rounds) == (3, case.waits_ms[:2], 1)
-        assert timing.total_duration_ms == sum(case.waits_ms[:2])
+        assert timing.total_duration_ms == timing.time_to_first_token_ms == sum(case.waits_ms[:2])
         assert on.provider.request_count == 3
 
 

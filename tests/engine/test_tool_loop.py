@@ -401,6 +401,8 @@ def test_request_and_response_are_told_once_a_round(format: str) -> None:
             received.json["messages"] for received in on.provider.requests
         ]
         assert (response.raw.request, response.raw.response) == (requests[1], responses[1])
+        assert response.details.request_id == "req_loopback_000002"
+        assert response.raw.headers["content-type"].startswith("text/event-stream")
         assert len(responses) == 2
         assert responses[0] != responses[1]
 

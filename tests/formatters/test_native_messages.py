@@ -112,6 +112,12 @@ def test_roles_and_names(messages: list[Message], wire: Wire) -> None:
     assert build(messages).messages == wire
 
 
+def test_what_this_formatter_is() -> None:
+    formatter = NativeFormatter()
+    able = (formatter.supports_native_tools, formatter.supports_xml_tools)
+    assert (formatter.name, *able, formatter.configured_tool_mode) == ("native", True, False, None)
+
+
 def test_a_format_for_names() -> None:
     formatter = NativeFormatter(name_format="[{name}] {name}> ")
     assert build([ann("a"), claude("b")], formatter).messages == [user(text("[Ann] {name}> a")), assistant(text("b"))]

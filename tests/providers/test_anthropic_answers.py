@@ -98,6 +98,10 @@ EVENTS: dict[str, tuple[list[Json], list[Delta]]] = {
         [start(0, type="thinking", thinking="", signature="c2ln"), stop(0)],
         [BlockStart(0, Thinking("", "c2ln")), BlockEnd(0)],
     ),
+    "thinking that began with the block": (
+        [start(0, type="thinking", thinking="so", signature=None), stop(0)],
+        [BlockStart(0, Thinking("so")), BlockEnd(0)],
+    ),
     "redacted thinking": (
         [start(0, type="redacted_thinking", data="b3BhcXVl"), stop(0)],
         [BlockStart(0, RedactedThinking("b3BhcXVl")), BlockEnd(0)],
@@ -317,8 +321,9 @@ def test_an_error_within_an_answer(event: Json) -> None:
     with pytest.raises(ProviderFault) as raised:
         decoded(TEXT, event)
     assert (raised.value.body, raised.value.event) == (event, "error")
-    with pytest.raises(ProviderFault):
+    with pytest.raises(ProviderFault) as raised:
         Decoder().document(event)
+    assert (raised.value.body, raised.value.event) == (event, "error")
 
 
 # A whole answer

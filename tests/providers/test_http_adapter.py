@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import urllib3
 
+from membrane_lite.abort import AbortController
 from membrane_lite.call import Call, Deadlines, Limits
 from membrane_lite.clock import Clock
 from membrane_lite.errors import MembraneError
@@ -24,11 +25,14 @@ from membrane_lite.loopback import Failure, LoopbackProvider, Raw, Reply, ToolCa
 from membrane_lite.providers.anthropic import AnthropicAdapter
 from membrane_lite.providers.base import HttpAdapter, read_base_url, read_milliseconds, user_agent
 from membrane_lite.providers.openai_compatible import OpenAICompatibleAdapter
+from membrane_lite.redactor import Redactor
 from membrane_lite.transport.pool import Transport
+from membrane_lite.values.content import Text
 from membrane_lite.values.deltas import AnswerHead, BlockEnd, BlockStart, Delta, Finished, ModelNamed, TextDelta
 from membrane_lite.values.reader import read_request
 from membrane_lite.values.requests import ProviderRequest
 from membrane_lite.version import VERSION
+from membrane_lite.wire.http import HttpRequest
 
 Json = Any
 KEY = "sk-secret-key-1"
@@ -285,6 +289,33 @@ def test_a_redirect_is_not_followed(kind: str, stream: bool) -> None:
     )
 
 
+def test_a_redirect_to_nowhere() -> None:
+    with answered(Raw(302, {}, "", framing="length"), kind="anthropic") as (adapter, _):
+        error = failure(adapter, stream=False)
+    assert "HTTP 302 redirects to nowhere;" in error.message
+
+
+CONNECT_TIMEOUTS = {"anthropic": "deadline", "compatible": None}
+
+
+@pytest.mark.parametrize("kind, failure_class", CONNECT_TIMEOUTS.items(), ids=CONNECT_TIMEOUTS.keys())
+def test_whether_a_connect_timeout_may_be_repeated(kind: str, failure_class: str | None) -> None:
+    """Anthropic's is a deadline, because its clients cannot tell it from one of a request already sent."""
+
+    class NeverConnects:
+        redactor = Redactor()
+
+        def open(self, request: HttpRequest, call: Call) -> Any:
+            raise MembraneError("network", "no connection", provider_error_code="connect_timeout") from OSError("x")
+
+        def close(self) -> None:
+            raise AssertionError("an adapter closes only the transport it made")
+
+    with MADE[kind](transport=NeverConnects()) as adapter:
+        error = failure(adapter, stream=True)
+    assert (error.failure_class, str(error.__cause__)) == (failure_class, "x")
+
+
 @each_way
 def test_an_error_tells_no_secret(kind: str, stream: bool) -> None:
     body = json.dumps({"error": {"type": "authentication_error", "message": f"wrong key {KEY} or {KEY}-2"}})
@@ -437,6 +468,28 @@ def test_a_fault_after_the_answer_is_complete_is_none(kind: str) -> None:
     with answered(faults.reset(reply, after=pieces), kind=kind) as (adapter, _):
         deltas = run(adapter, stream=True)
     assert deltas[-1].stop_reason == "max_tokens"  # type: ignore[attr-defined]
+
+
+def test_an_abort_after_the_answer_is_complete_is_still_one() -> None:
+    controller = AbortController()
+    silent = faults.silence(Reply("Hello", delta_size=100), after=3)
+    with answered(silent, kind="compatible") as (adapter, _):
+        timer = threading.Timer(0.02, controller.abort)
+        timer.start()
+        error = failure(adapter, stream=True, call=Call(clock=Clock(), signal=controller.signal))
+        timer.join()
+    assert error.type == "abort"
+
+
+def test_a_last_event_without_its_blank_line() -> None:
+    body = 'data: {"choices": [{"delta": {"content": "a"}, "finish_reason": "length"}]}'
+    with answered(Raw(200, SSE, body), kind="compatible") as (adapter, _):
+        assert run(adapter, stream=True)[-1].stop_reason == "max_tokens"  # type: ignore[attr-defined]
+
+
+def test_what_a_codec_tidies_the_adapter_does() -> None:
+    leaked = [Text("so</think>a")]
+    assert (MADE["compatible"]().tidied(leaked), MADE["anthropic"]().tidied(leaked)) == ([Text("a")], leaked)
 
 
 # Deadlines and ends

@@ -95,7 +95,7 @@ REFUSALS = {  # script -> retryable, words; {proxy} stands for the proxy and its
         refuses("407 Who Are You", "Proxy-Authenticate: Negotiate", 'Proxy-Authenticate: Basic realm="x"'),
         False,
         "https://server.example: the proxy {proxy} answered 407 'Who Are You'; it offers Negotiate, "
-        "Basic; membrane_lite sends Basic from user:password@ in the proxy's URL",
+        "Basic; only Basic is sent, from user:password@ in the proxy's URL",
     ),
     "403": (
         refuses("403 Forbidden"),
