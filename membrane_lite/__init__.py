@@ -20,13 +20,23 @@ if TYPE_CHECKING:
     from .abort import AbortSignal as AbortSignal
     from .clock import Clock as Clock
     from .errors import MembraneError as MembraneError
+    from .formatters.completions import CompletionsFormatter as CompletionsFormatter
     from .formatters.native import NativeFormatter as NativeFormatter
+    from .formatters.openai_responses import OpenAIResponsesFormatter as OpenAIResponsesFormatter
     from .membrane import Membrane as Membrane
     from .providers.anthropic import AnthropicAdapter as AnthropicAdapter
+    from .providers.bedrock import BedrockAdapter as BedrockAdapter
+    from .providers.gemini import GeminiAdapter as GeminiAdapter
     from .providers.mock import MockAdapter as MockAdapter
     from .providers.mock import create_canned_adapter as create_canned_adapter
     from .providers.mock import create_echo_adapter as create_echo_adapter
+    from .providers.openai_chat import OpenAIAdapter as OpenAIAdapter
     from .providers.openai_compatible import OpenAICompatibleAdapter as OpenAICompatibleAdapter
+    from .providers.openai_completions import OpenAICompletionsAdapter as OpenAICompletionsAdapter
+    from .providers.openai_images import OpenAIImagesAdapter as OpenAIImagesAdapter
+    from .providers.openai_images import OpenAIResponsesAdapter as OpenAIResponsesAdapter
+    from .providers.openai_responses import OpenAIResponsesAPIAdapter as OpenAIResponsesAPIAdapter
+    from .providers.openrouter import OpenRouterAdapter as OpenRouterAdapter
     from .transport.pool import Transport as Transport
     from .values.content import Audio as Audio
     from .values.content import Document as Document
@@ -58,8 +68,11 @@ _HOMES = {  # where each public name lives; a test compares it with the block ab
     "AbortedResponse": "values.responses",
     "AnthropicAdapter": "providers.anthropic",
     "Audio": "values.content",
+    "BedrockAdapter": "providers.bedrock",
     "Clock": "clock",
+    "CompletionsFormatter": "formatters.completions",
     "Document": "values.content",
+    "GeminiAdapter": "providers.gemini",
     "GeneratedImage": "values.content",
     "GenerationConfig": "values.requests",
     "Hooks": "values.options",
@@ -69,7 +82,14 @@ _HOMES = {  # where each public name lives; a test compares it with the block ab
     "Message": "values.messages",
     "MockAdapter": "providers.mock",
     "NativeFormatter": "formatters.native",
+    "OpenAIAdapter": "providers.openai_chat",
     "OpenAICompatibleAdapter": "providers.openai_compatible",
+    "OpenAICompletionsAdapter": "providers.openai_completions",
+    "OpenAIImagesAdapter": "providers.openai_images",
+    "OpenAIResponsesAPIAdapter": "providers.openai_responses",
+    "OpenAIResponsesAdapter": "providers.openai_images",
+    "OpenAIResponsesFormatter": "formatters.openai_responses",
+    "OpenRouterAdapter": "providers.openrouter",
     "ProviderRequest": "values.requests",
     "RedactedThinking": "values.content",
     "Request": "values.requests",

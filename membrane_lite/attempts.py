@@ -57,7 +57,13 @@ class CallPlan:
         return Deadlines(self.clock, self.limits, call_ends=call_ends, call_ms=call_ms)
 
     def call(self, deadlines: Deadlines, on_request: Callable[[Any], object] | None = None) -> Call:
-        return Call(clock=self.clock, deadlines=deadlines, signal=self.signal, on_request=on_request)
+        return Call(
+            clock=self.clock,
+            deadlines=deadlines,
+            signal=self.signal,
+            on_request=on_request,
+            sends_once=self.retry is None,
+        )
 
 
 class Sent:
@@ -98,9 +104,10 @@ def answered(
         tries += 1
         delivered = False
         deadlines = plan.deadlines(call_ends, call_ms)
-        plan.check(deadlines)
+        call = plan.call(deadlines, sent.sending)
+        call.check()
         try:
-            deltas = _deltas(adapter, provider_request, plan.call(deadlines, sent.sending), streamed=streamed)
+            deltas = _deltas(adapter, provider_request, call, streamed=streamed)
             try:
                 for delta in deltas:
                     yield delta

@@ -139,9 +139,12 @@ class Deadlines:
 
 
 class Call:
-    """One attempt at one provider request."""
+    """One attempt at one provider request.
 
-    __slots__ = ("clock", "deadlines", "on_request", "signal")
+    sends_once: whoever calls wants a failed request back as it failed; an adapter may not mend and repeat it either.
+    """
+
+    __slots__ = ("clock", "deadlines", "on_request", "sends_once", "signal")
 
     def __init__(
         self,
@@ -150,8 +153,10 @@ class Call:
         deadlines: Deadlines | None = None,
         signal: AbortSignal | None = None,
         on_request: Callable[[Any], object] | None = None,
+        sends_once: bool = False,
     ) -> None:
         self.clock: Final = clock
+        self.sends_once: Final = sends_once
         self.deadlines: Final = deadlines or Deadlines(clock, Limits())
         self.signal: Final = signal
         self.on_request: Final = on_request

@@ -224,7 +224,8 @@ def provider_error(
 
     status: of the HTTP answer; None, or that of the success it began as, where the error stands inside the answer.
     body: the text of the body or of the event, already redacted and bounded. now: seconds since the epoch.
-    event: the name of the in-stream event; one that ends in "Exception" is also the code, as in AWS's frames.
+    event: the name of the in-stream event; one that ends in "Exception" is also the code, as in AWS's frames, and where
+    nothing else gives a status it is the service that failed.
     gateway_texts: read what gateways that route to Anthropic say about their upstreams as passing failures.
     """
     parsed = _parsed(body)
@@ -232,7 +233,7 @@ def provider_error(
     codes = [*_codes(objects), *_codes_beside(headers, event)]
     message = _message(objects, body)
     sent = status if status is not None and status >= 300 else None
-    effective = sent or _frame_status(objects) or _implied_status(codes, message)
+    effective = sent or _frame_status(objects) or _implied_status(codes, message) or _exception_status(event)
     gateway_status = _gateway_status(effective, body, parsed) if gateway_texts else None
     row = _row(effective, codes, message) if gateway_status is None else GATEWAY_ROW
     code = next(iter(codes), None) or _numeric_code(objects)
@@ -358,6 +359,14 @@ def _implied_status(codes: Iterable[str], message: str) -> int | None:
     names = (_normalised(code) for code in codes)
     known = next((IMPLIED_STATUS[name] for name in names if name in IMPLIED_STATUS), None)
     return known or (529 if OVERLOADED_TOKEN.search(message) else None)
+
+
+def _exception_status(event: str | None) -> int | None:
+    """The status of an exception frame whose type is in no table."""
+    name = (event or "").lower()
+    if not name.endswith("exception"):
+        return None
+    return 429 if "throttl" in name else 500
 
 
 def _gateway_status(status: int | None, body: str, parsed: Any) -> int | None:

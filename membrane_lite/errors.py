@@ -142,6 +142,12 @@ class MembraneError(Exception):
         self.__cause__ = cause
         return self
 
+    def inside(self, path: str, placeholder: str = "") -> MembraneError:
+        """The same error, whose path lies inside `path`; the placeholder that begins it stands for `path` itself."""
+        rest = self.message[len(placeholder) :] if placeholder and self.message.startswith(placeholder) else None
+        self.message = path + rest if rest is not None else f"{path}.{self.message}"
+        return self
+
     def with_advice(self, advice: str) -> MembraneError:
         """The same error, its message followed by what to do about it."""
         self.message += advice

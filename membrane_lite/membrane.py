@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final, Literal, Union
 
 from .abort import AbortController, AbortSignal
@@ -119,18 +118,16 @@ class Membrane:
         turn = self._turn(
             read_request(request),
             formatter,
-            TurnOptions(
-                plan=self._plan(
-                    signal=signal,
-                    limits=self._limits(first_event_timeout_ms, idle_timeout_ms, streamed=False),
-                    retry=retry,
-                    on_request=on_request,
-                    on_retry=on_retry,
-                ),
-                streamed=False,
-                refusal_retries=refusal_retries,
-                timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            plan=self._plan(
+                signal=signal,
+                limits=self._limits(first_event_timeout_ms, idle_timeout_ms, streamed=False),
+                retry=retry,
+                on_request=on_request,
+                on_retry=on_retry,
             ),
+            streamed=False,
+            refusal_retries=refusal_retries,
+            timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
         )
         return self._completed(turn, on_response)
 
@@ -170,21 +167,19 @@ class Membrane:
         turn = self._turn(
             checked,
             formatter,
-            TurnOptions(
-                plan=self._plan(
-                    signal=signal,
-                    limits=self._limits(
-                        first_event_timeout_ms, idle_timeout_ms, progress_timeout_ms, streamed=checked.streaming
-                    ),
-                    retry=retry,
-                    on_request=on_request,
-                    on_retry=on_retry,
+            plan=self._plan(
+                signal=signal,
+                limits=self._limits(
+                    first_event_timeout_ms, idle_timeout_ms, progress_timeout_ms, streamed=checked.streaming
                 ),
-                streamed=checked.streaming,
-                runs_tools=on_tool_calls is not None,
-                max_tool_depth=max_tool_depth,
-                timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+                retry=retry,
+                on_request=on_request,
+                on_retry=on_retry,
             ),
+            streamed=checked.streaming,
+            runs_tools=on_tool_calls is not None,
+            max_tool_depth=max_tool_depth,
+            timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
         )
         if not checked.streaming:
             return told_at_once(self._completed(turn, on_response), on_chunk)
@@ -229,20 +224,18 @@ class Membrane:
         turn = self._turn(
             read_request(request),
             formatter,
-            TurnOptions(
-                plan=self._plan(
-                    signal=controller.signal,
-                    limits=self._limits(first_event_timeout_ms, idle_timeout_ms, progress_timeout_ms),
-                    retry=retry,
-                    on_request=on_request,
-                    on_retry=on_retry,
-                ),
-                runs_tools=True,
-                max_tool_depth=None if max_tool_depth == -1 else max_tool_depth,
-                refusal_retries=refusal_retries,
-                timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
-                timeout_scope="round",
+            plan=self._plan(
+                signal=controller.signal,
+                limits=self._limits(first_event_timeout_ms, idle_timeout_ms, progress_timeout_ms),
+                retry=retry,
+                on_request=on_request,
+                on_retry=on_retry,
             ),
+            runs_tools=True,
+            max_tool_depth=None if max_tool_depth == -1 else max_tool_depth,
+            refusal_retries=refusal_retries,
+            timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            timeout_scope="round",
         )
         hidden = {Tokens: emit_tokens, BlockSeen: emit_blocks, UsageSeen: emit_usage}
         return YieldingStream(
@@ -254,18 +247,17 @@ class Membrane:
             warn=self._settings.warn,
         )
 
-    def _turn(self, request: Request, formatter: Formatter | None, options: TurnOptions) -> Turn:
+    def _turn(self, request: Request, formatter: Formatter | None, **how: Any) -> Turn:
+        """A turn of this Membrane; `how` are fields of TurnOptions."""
+        options = TurnOptions(
+            settings=self._settings, before_request=self._hooks.before_request, registry=self._registry, **how
+        )
         chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", NativeFormatter)()
         tool_mode(request, chosen)
         if options.max_tool_depth is not None:
             check_whole_number("max_tool_depth", options.max_tool_depth)
         check_whole_number("refusal_retries", options.refusal_retries, lowest=0)
-        ours = {
-            "settings": self._settings,
-            "before_request": self._hooks.before_request,
-            "registry": self._registry,
-        }
-        return Turn(request, self._adapter, chosen, replace(options, **ours))
+        return Turn(request, self._adapter, chosen, options)
 
     def _plan(
         self,

@@ -92,7 +92,6 @@ def stop_reason_of(finished: Finished, content: Iterable[Block]) -> str:
 
 def usage_of(records: Iterable[AnswerRecord], discarded: DiscardedAttempts | None = None) -> Usage:
     """The counts of all rounds, summed; a count that no round gave stays None, or 0 and named in `unreported`."""
-    usage = Usage(discarded_attempts=discarded)
     totals: dict[str, Any] = {}
     unreported = []
     for record in records:
@@ -100,14 +99,17 @@ def usage_of(records: Iterable[AnswerRecord], discarded: DiscardedAttempts | Non
             if record.counts.get(name) is not None:
                 totals[name] = (totals.get(name) or 0) + record.counts[name]
         unreported += [name for name in REQUIRED_COUNTS if record.counts.get(name) is None]
-    return Usage(**{**vars(usage), **totals, "unreported": list(dict.fromkeys(unreported))})
+    return Usage(**totals, unreported=list(dict.fromkeys(unreported)), discarded_attempts=discarded)
 
 
 def priced(usage: Usage, *, served: str | None, requested: str, registry: Any) -> Usage:
     """The same usage with its estimated cost, where the model has a price and the provider gave its counts."""
     if usage.unreported:
         return usage
-    price = own_code("registry.get_pricing", _price, served, requested, registry)
+    if registry is None:
+        price = find_price(served=served, requested=requested)
+    else:
+        price = own_code("registry.get_pricing", _price, served, requested, registry)
     cost = None if price is None else estimate_cost(usage, price)
     return Usage(**{**vars(usage), "estimated_cost": cost})
 

@@ -172,7 +172,7 @@ class Turn:
             done, assembler = yield from self._round(min(call_ends, self._call_ends("round")))
             yield RoundAnswered(done.raw_response)
             usage = self._usage()
-            yield UsageSeen(Usage(**vars(usage)))
+            yield UsageSeen(usage)
             if self._calls_tools(done):
                 yield from self._tools(done)
                 self._check(call_ends)

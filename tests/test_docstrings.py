@@ -4,6 +4,7 @@
     < data: {"choices": ...}    the answer: an event stream, or one JSON document
     = Hello / end_turn / 9 in, 3 out
 
+An answer in binary frames is shown as what the frames hold, one a line; FRAMED says how they are made of it.
 A module of providers/ that has an adapter or a decoder must have such a docstring; new ones are found by themselves.
 """
 
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from membrane_lite import Membrane, Response, providers
-from membrane_lite.loopback import LoopbackProvider, Raw
+from membrane_lite.loopback import LoopbackProvider, Raw, bedrock
 from membrane_lite.providers.base import HttpAdapter
 
 MODULES = [
@@ -43,7 +44,8 @@ class Shown(NamedTuple):
 
     @property
     def max_tokens(self) -> int:
-        return next(value for name, value in numbers(self.request) if "max" in name and "tokens" in name)
+        """The limit shown; any, where a format has none."""
+        return next((value for name, value in numbers(self.request) if "max" in name and "tokens" in name), 64)
 
 
 def shown_by(module: ModuleType) -> Shown:
@@ -52,6 +54,13 @@ def shown_by(module: ModuleType) -> Shown:
     assert all(marked.values()), f"{module.__name__}: its docstring shows no request, answer and result"
     text = "\n".join(marked["<"])
     return Shown(json.loads("".join(marked[">"])), text if text.startswith("{") else text + "\n", marked["="][0])
+
+
+def bedrock_frames(lines: str) -> bytes:
+    return b"".join(bedrock.chunk(line.removeprefix("chunk ").encode()) for line in lines.splitlines())
+
+
+FRAMED = {"bedrock": bedrock_frames}
 
 
 def numbers(value: Any) -> Iterator[tuple[str, int]]:
@@ -107,7 +116,8 @@ def test_a_format_does_what_its_docstring_shows(module: ModuleType) -> None:
         "config": {"model": shown.request.get("model", "any-model"), "max_tokens": shown.max_tokens},
     }
     content_type = "text/event-stream" if shown.is_stream else "application/json"
-    answer = Raw(200, {"Content-Type": content_type}, shown.answer, framing="length")
+    framed = FRAMED.get(module.__name__.rpartition(".")[2], str.encode)
+    answer = Raw(200, {"Content-Type": content_type}, framed(shown.answer), framing="length")
     with LoopbackProvider([answer]) as provider, provider.transport() as transport:
         adapter = adapter_of(module, api_key="any-key-at-all", base_url=provider.url, transport=transport)
         rendered = adapter.render(request, stream=shown.is_stream)

@@ -210,7 +210,8 @@ AWS = {
     "validationException": ("invalid_request", False, 400),
     "accessDeniedException": ("auth", False, 403),
     "resourceNotFoundException": ("invalid_request", False, 404),
-    "somethingNewException": ("unknown", False, None),
+    "somethingNewException": ("server", True, 500),
+    "someNewThrottlingException": ("rate_limit", True, 429),
 }
 
 

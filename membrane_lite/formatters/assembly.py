@@ -162,12 +162,18 @@ class NativeAssembler:
     def block_end(self, delta: BlockEnd) -> Sequence[AnyEvent]:
         opened = self._open.pop(delta.index, None)
         if opened is None:
-            return ()
+            return self._restated(delta)
         block = opened.block()
         if delta.raw_item is not None:
             block = with_raw_item(block, delta.raw_item, delta.raw_format)
         self._whole[delta.index] = block
         return (BlockSeen(BlockEvent("block_complete", delta.index, _info(block)), block),)
+
+    def _restated(self, delta: BlockEnd) -> Sequence[AnyEvent]:
+        """The item of a whole block may be stated once more where an answer ends: the later one counts."""
+        if delta.index in self._whole and delta.raw_item is not None:
+            self._whole[delta.index] = with_raw_item(self._whole[delta.index], delta.raw_item, delta.raw_format)
+        return ()
 
     def _begun(self, delta: Any, block: Block) -> Sequence[AnyEvent]:
         """Begin block `delta.index` as `block`, then take the delta."""

@@ -61,6 +61,7 @@ class BuildOptions:
     prompt_caching: bool = False
     cache_ttl: str | None = None
     additional_stop_sequences: Sequence[str] = ()
+    max_participants_for_stop: int | None = None
     context_prefix: str | None = None
     prefill_user_message: str | None = None
     has_cache_marker: Callable[[Message, int], bool] | None = None
@@ -81,6 +82,12 @@ class BuildResult:
     assistant_prefill: str | None = None
     cache_markers_applied: int = 0
     ready: bool = True
+
+
+class BuildsMessages(Protocol):
+    """What a conversation with roles asks of its formatter."""
+
+    def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult: ...
 
 
 class Assembler(Protocol):
@@ -164,7 +171,7 @@ def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
 
 def ends_in_prefill(messages: Sequence[Json]) -> bool:
     """The last message is the assistant's beginning of the answer. (A paused turn that goes back ends in no text.)"""
-    if not messages or messages[-1]["role"] != "assistant":
+    if not messages or messages[-1].get("role") != "assistant":  # a flat list also holds items that nobody said
         return False
     content = messages[-1]["content"]
     return isinstance(content, str) or (bool(content) and content[-1]["type"] == "text")

@@ -33,7 +33,7 @@ from ..values.requests import ProviderRequest, Request
 from ..values.tools import Tool, ToolResult, result_block
 from . import cache_markers, image_media, request_size
 from .assembly import NativeAssembler
-from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, provider_request
+from .base import BuildOptions, BuildResult, BuildSettings, BuildsMessages, ToolMode, provider_request
 from .tool_pairs import repair
 
 SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
@@ -139,7 +139,7 @@ class NativeFormatter:
 class NativeConversation:
     """The dialogue of one turn: messages grow by each tool round, exactly as the provider sent them."""
 
-    def __init__(self, formatter: NativeFormatter, request: Request, settings: BuildSettings) -> None:
+    def __init__(self, formatter: BuildsMessages, request: Request, settings: BuildSettings) -> None:
         self._formatter: Final = formatter
         self._request: Final = request
         self._settings: Final = settings

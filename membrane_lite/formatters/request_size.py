@@ -38,16 +38,17 @@ def fit(messages: list[Json], limit: int, *, shed: bool) -> int:
     for place, index in list(_images(messages)) if shed else ():
         if size <= limit:
             break
-        size -= len(encode(place[index])) - len(encode(_note()))
-        place[index] = _note()
+        note = _note(place[index])
+        size -= len(encode(place[index])) - len(encode(note))
+        place[index] = note
         count += 1
     if size > limit:
         raise _too_large(messages, size, limit)
     return count
 
 
-def _note() -> Json:
-    return {"type": "text", "text": SHED_NOTE}
+def _note(image: Json) -> Json:
+    return {"type": "input_text" if image["type"] == "input_image" else "text", "text": SHED_NOTE}
 
 
 def _too_large(messages: list[Json], size: int, limit: int) -> MembraneError:
@@ -64,17 +65,25 @@ def _too_large(messages: list[Json], size: int, limit: int) -> MembraneError:
 def _images(messages: list[Json]) -> Iterator[tuple[list[Json], int]]:
     """(list, index) of every inline image, in document order, those in tool results included."""
     for message in messages:
-        yield from _images_in(message["content"])
+        yield from _images_in(message.get("content"))
+        yield from _images_in(message.get("output"))  # of a call, where messages are a flat list of items
 
 
 def _images_in(content: Any) -> Iterator[tuple[list[Json], int]]:
     if not isinstance(content, list):
         return
     for index, block in enumerate(content):
-        if block.get("type") == "image" and block.get("source", {}).get("type") == "base64":
+        if _is_inline(block):
             yield content, index
         elif block.get("type") == "tool_result":
             yield from _images_in(block.get("content"))
+
+
+def _is_inline(block: Json) -> bool:
+    """An image that is all there, in Anthropic's form or as an item of OpenAI's Responses API."""
+    if block.get("type") == "input_image":
+        return str(block.get("image_url")).startswith("data:")
+    return bool(block.get("type") == "image" and block.get("source", {}).get("type") == "base64")
 
 
 def _characters(messages: Sequence[Json]) -> int:

@@ -29,14 +29,21 @@ in its words: try one without max_tokens. Each format is a module of its own, us
 from __future__ import annotations
 
 from . import anthropic as anthropic
+from . import bedrock as bedrock
 from . import chat as chat
 from . import faults as faults
+from . import gemini as gemini
+from . import openai_completions as openai_completions
+from . import openai_images as openai_images
+from . import openai_responses as openai_responses
+from . import openrouter as openrouter
 from .answers import Drip as Drip
 from .answers import Failure as Failure
 from .answers import Raw as Raw
 from .answers import failures as failures
 from .provider import LoopbackProvider as LoopbackProvider
 from .received import Received as Received
+from .replies import Image as Image
 from .replies import RedactedThinking as RedactedThinking
 from .replies import Reply as Reply
 from .replies import Text as Text

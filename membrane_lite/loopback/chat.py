@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .answers import Headers, Raw, pairs
 from .format import UNASKED, Asked, Format, counted, deltas, input_text, json_bytes, said, sse_event
-from .replies import RedactedThinking, Text, Thinking, ToolCall
+from .replies import Image, RedactedThinking, Text, Thinking, ToolCall
 
 if TYPE_CHECKING:
     from .received import Received
     from .replies import Reply
+
+    Deltas = Mapping[type, Callable[[Reply, Asked, int], Iterator[Mapping[str, Any]]]]
 
 Json = Mapping[str, Any]
 
@@ -38,20 +40,31 @@ FINISH_REASONS: Final = {
 
 def events(reply: Reply, asked: Asked = UNASKED) -> list[bytes]:
     """The events of a stream, [DONE] included."""
+    return [*(sse_event(json_bytes(chunk)) for chunk in chunks(reply, asked, DELTAS)), DONE]
+
+
+def chunks(reply: Reply, asked: Asked, deltas_of: Deltas) -> list[dict[str, Any]]:
+    """What the events hold. deltas_of: how each kind of piece is said."""
     options = asked.body.get("stream_options") or {}
     wants_usage = options.get("include_usage") is True
-    parts = [{"role": "assistant", "content": ""}, *_deltas(reply, asked)]
+    said_in = [deltas_of[type(piece)](reply, asked, index) for index, piece in enumerate(reply.pieces)]
+    parts = [{"role": "assistant", "content": ""}, *(part for parts in said_in for part in parts)]
     chunks: list[dict[str, Any]] = [{"choices": [_choice(delta=part, finish_reason=None)]} for part in parts]
     chunks.append({"choices": [_choice(delta={}, finish_reason=_finish_reason(reply))]})
     if wants_usage:
         chunks = [{**chunk, "usage": None} for chunk in chunks]
         chunks.append({"choices": [], "usage": _usage(reply, asked)})
     head = _head(reply, asked, "chat.completion.chunk")
-    return [*(sse_event(json_bytes({**head, **chunk})) for chunk in chunks), DONE]
+    return [{**head, **chunk} for chunk in chunks]
 
 
 def document(reply: Reply, asked: Asked = UNASKED) -> bytes:
     """The whole answer."""
+    return json_bytes(whole(reply, asked))
+
+
+def whole(reply: Reply, asked: Asked) -> dict[str, Any]:
+    """What the document holds."""
     reasoning = said(reply.pieces, Thinking)
     calls = [_call(reply, asked, index) for index in _call_indices(reply)]
     message = {
@@ -63,7 +76,7 @@ def document(reply: Reply, asked: Asked = UNASKED) -> bytes:
     }
     choice = _choice(message=message, finish_reason=_finish_reason(reply))
     head = _head(reply, asked, "chat.completion")
-    return json_bytes({**head, "choices": [choice], "usage": _usage(reply, asked)})
+    return {**head, "choices": [choice], "usage": _usage(reply, asked)}
 
 
 def error(
@@ -138,11 +151,6 @@ def _call(reply: Reply, asked: Asked, index: int) -> dict[str, Any]:
     }
 
 
-def _deltas(reply: Reply, asked: Asked) -> Iterator[Json]:
-    for index in range(len(reply.pieces)):
-        yield from DELTAS[type(reply.pieces[index])](reply, asked, index)
-
-
 def _text_deltas(reply: Reply, asked: Asked, index: int) -> Iterator[Json]:
     for text in deltas(said(reply.pieces[index : index + 1]), reply.delta_size):
         yield {"content": text}
@@ -198,10 +206,11 @@ def _unanswered_calls(body: Json) -> Iterator[Raw]:
             waiting = [call["id"] for call in message.get("tool_calls") or ()]
 
 
-DELTAS: Final[Mapping[type, Callable[[Reply, Asked, int], Iterator[Json]]]] = {
+DELTAS: Final[Deltas] = {
     Text: _text_deltas,
     Thinking: _thinking_deltas,
-    RedactedThinking: _nothing,  # the format has no place for it
+    RedactedThinking: _nothing,  # the format has no place for it, nor for an image
+    Image: _nothing,
     ToolCall: _call_deltas,
 }
 CHECKS: Final[Sequence[Callable[[Json], Iterator[Raw]]]] = (_missing_fields, _no_messages, _unanswered_calls)

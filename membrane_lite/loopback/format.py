@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .replies import RedactedThinking, Text, Thinking, ToolCall, Usage
+from .replies import Image, RedactedThinking, Text, Thinking, ToolCall, Usage
 
 if TYPE_CHECKING:
     from .answers import Raw
@@ -25,12 +25,16 @@ WORD: Final = re.compile(r"\s*\S+|\s+")
 
 
 class Asked(NamedTuple):
-    """What an answer needs to know of its request. number: of the request; with the seed it makes the ids."""
+    """What an answer needs to know of its request. number: of the request; with the seed it makes the ids.
+
+    target: of the request line, in which some formats name the model.
+    """
 
     body: Mapping[str, Any] = MappingProxyType({})
     streamed: bool = False
     number: int = 1
     created: int = CREATED
+    target: str = ""
 
     @property
     def model(self) -> str:
@@ -143,4 +147,5 @@ SAID: Final[Mapping[type, Callable[[Any], str]]] = {
     Thinking: lambda piece: str(piece.text),
     RedactedThinking: lambda piece: "",
     ToolCall: input_text,
+    Image: lambda piece: "",
 }

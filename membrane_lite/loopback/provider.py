@@ -139,6 +139,7 @@ class LoopbackProvider:
             streamed=isinstance(body, dict) and received.format is not None and received.format.is_streamed(received),
             number=self._seed * IDS_PER_SEED + received.number,
             created=CREATED + self._seed,
+            target=received.target,
         )
 
 

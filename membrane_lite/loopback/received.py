@@ -8,6 +8,7 @@ from email.message import Message
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from .form import form_fields
 from .format import texts
 
 if TYPE_CHECKING:
@@ -51,7 +52,10 @@ class Received:
 
     @cached_property
     def json(self) -> Any:
-        """The body, parsed. Raises ValueError where it is not JSON."""
+        """The body, parsed; of a form its fields. Raises ValueError where it is neither JSON nor a form."""
+        content_type = self.header("Content-Type") or ""
+        if content_type.lower().startswith("multipart/form-data"):
+            return form_fields(content_type, self.body)
         return json.loads(self.body)
 
     def header(self, name: str) -> str | None:
@@ -62,7 +66,7 @@ class Received:
     def last_user_text(self) -> str:
         """What the user said last; for scripts that answer what they were asked."""
         body = self.json
-        messages = body.get("messages") or body.get("contents") or body.get("input") or ()
+        messages = body.get("messages") or body.get("contents") or body.get("input") or body.get("prompt") or ()
         if isinstance(messages, str):
             return messages
         said_by_user = (message for message in reversed(messages) if message.get("role") == "user")

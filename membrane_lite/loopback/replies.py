@@ -18,6 +18,8 @@ from .answers import Chunks, Framing, Headers, Plan, Then, cut, one_of, pairs
 if TYPE_CHECKING:
     from .format import Asked, Format
 
+PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
+
 
 class Text(NamedTuple):
     """Visible text. A plain string in a Reply means the same."""
@@ -50,7 +52,14 @@ class ToolCall(NamedTuple):
     id: str | None = None
 
 
-Piece = Union[Text, Thinking, RedactedThinking, ToolCall]
+class Image(NamedTuple):
+    """An image that the model made, by base64; a single transparent pixel unless given."""
+
+    data: str = PIXEL
+    media_type: str = "image/png"
+
+
+Piece = Union[Text, Thinking, RedactedThinking, ToolCall, Image]
 
 
 class Usage(NamedTuple):

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from .anthropic import ANTHROPIC
+from .bedrock import BEDROCK, TARGET
 from .chat import CHAT
+from .gemini import GEMINI
+from .openai_completions import COMPLETIONS
+from .openai_images import IMAGES
+from .openai_responses import RESPONSES
+from .openrouter import OPENROUTER
 
 if TYPE_CHECKING:
     from .format import Format
@@ -21,6 +27,15 @@ def format_of(target: str) -> Format | None:
 
 ROUTES: Final = (
     (re.compile(r"/v1/messages$"), ANTHROPIC),
+    (TARGET, BEDROCK),
+    (re.compile(r"/api/v1/chat/completions$"), OPENROUTER),
     (re.compile(r"/chat/completions$"), CHAT),
+    (re.compile(r":(?:g|streamG)enerateContent$"), GEMINI),
+    (re.compile(r"/completions$"), COMPLETIONS),
+    (re.compile(r"/responses$"), RESPONSES),
+    (re.compile(r"/images/(?:generations|edits)$"), IMAGES),
 )
-KNOWN_PATHS: Final = "/v1/messages, .../chat/completions"
+KNOWN_PATHS: Final = (
+    "/v1/messages, .../chat/completions, .../models/MODEL:generateContent, "
+    ".../responses, .../completions, .../images/generations, .../images/edits, .../model/MODEL/invoke"
+)

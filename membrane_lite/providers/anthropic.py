@@ -29,7 +29,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from ..clock import Clock
-from ..credentials.keys import PLACEHOLDER, HeaderAuth, Key, read_key
+from ..credentials.keys import PLACEHOLDER, Authorizer, HeaderAuth, Key, read_key
+from ..credentials.resolvers import Resolver, ResolverAuth, token_resolver
 from ..errors import MembraneError
 from ..formatters.assembly import arguments
 from ..formatters.base import ends_in_prefill
@@ -55,6 +56,7 @@ from ..wire.http import HeaderPairs, HeadersInput, header, header_pairs
 from ..wire.json_text import parse
 from .base import (
     DEFAULT_MAX_TOKENS,
+    DynamicHeaders,
     HttpAdapter,
     ProviderFault,
     count_or_none,
@@ -84,7 +86,10 @@ class AnthropicAdapter(HttpAdapter):
 
     api_key: else ANTHROPIC_API_KEY, sent as x-api-key. auth_token: else ANTHROPIC_AUTH_TOKEN, sent as a bearer token;
     given here, it switches the API key off. base_url: else ANTHROPIC_BASE_URL. headers: sent with every request; an
-    anthropic-beta among them is kept beside those the adapter needs. model_traits: rows over those of models.py.
+    anthropic-beta among them is kept beside those the adapter needs. credentials: a resolver of bearer tokens, asked
+    for each attempt (see credentials/resolvers.py); it outranks the keys, and auth_token may be a function that gives
+    just the token. dynamic_headers({"lane": "stream" or "complete"}): more headers, asked for each attempt.
+    model_traits: rows over those of models.py.
     progress_timeout_ms: the longest a stream may go without a delta that is not empty; off by default.
     """
 
@@ -94,15 +99,18 @@ class AnthropicAdapter(HttpAdapter):
         self,
         *,
         api_key: str | None = None,
-        auth_token: str | None = None,
+        auth_token: str | Callable[..., str] | None = None,
+        credentials: Resolver | None = None,
         base_url: str | None = None,
         headers: HeadersInput | None = None,
+        dynamic_headers: DynamicHeaders | None = None,
         default_max_tokens: int = DEFAULT_MAX_TOKENS,
         model_traits: Mapping[str, Mapping[str, Any]] | None = None,
         progress_timeout_ms: int | None = None,
         transport: OpensRequests | None = None,
         clock: Clock | None = None,
     ) -> None:
+        auth = anthropic_auth(api_key, auth_token, credentials, os.environ)
         super().__init__(
             name="anthropic",
             codec=AnthropicCodec(
@@ -111,13 +119,10 @@ class AnthropicAdapter(HttpAdapter):
                 default_max_tokens,
                 betas=header(header_pairs(headers, "headers"), "anthropic-beta"),
             ),
-            auth=HeaderAuth(
-                anthropic_keys(api_key, auth_token, os.environ),
-                missing="api_key: no key; pass api_key= or set ANTHROPIC_API_KEY (nothing was sent)",
-                placeholder=Key(PLACEHOLDER, "x-api-key"),
-            ),
+            auth=auth,
             headers=headers,
-            reserved_headers=("x-api-key", "authorization"),
+            reserved_headers=("x-api-key", "authorization") if isinstance(auth, HeaderAuth) else (),
+            dynamic_headers=dynamic_headers,
             transport=transport,
             clock=clock,
             progress_timeout_ms=progress_timeout_ms,
@@ -127,6 +132,24 @@ class AnthropicAdapter(HttpAdapter):
 
     def supports_model(self, model: str) -> bool:
         return model.startswith("claude-")
+
+
+def anthropic_auth(
+    api_key: str | None,
+    auth_token: str | Callable[..., str] | None,
+    credentials: Resolver | None,
+    env: Mapping[str, str],
+) -> Authorizer:
+    """A resolver goes before every key, and none goes out beside its token."""
+    resolver = credentials or (token_resolver(auth_token) if callable(auth_token) else None)
+    if resolver is not None:
+        return ResolverAuth(resolver, replaces=("x-api-key",))
+    assert not callable(auth_token)
+    return HeaderAuth(
+        anthropic_keys(api_key, auth_token, env),
+        missing="api_key: no key; pass api_key= or set ANTHROPIC_API_KEY (nothing was sent)",
+        placeholder=Key(PLACEHOLDER, "x-api-key"),
+    )
 
 
 def anthropic_keys(api_key: str | None, auth_token: str | None, env: Mapping[str, str]) -> list[Key]:

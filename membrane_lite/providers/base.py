@@ -11,14 +11,15 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Protocol
+from itertools import chain
+from typing import Any, Final, Optional, Protocol
 from urllib.parse import urlsplit
 
-from ..call import DEFAULT_IDLE_MS, Call
+from ..call import DEFAULT_IDLE_MS, Call, own_code
 from ..clock import Clock
 from ..credentials.keys import Authorizer
 from ..error_table import REQUEST_ID_HEADERS, provider_error
-from ..errors import MembraneError, invalid
+from ..errors import MembraneError, invalid, wrong_type
 from ..formatters.base import BuildSettings, Formatter
 from ..formatters.request_size import max_request_bytes
 from ..redactor import SECRET_HEADERS, Redactor
@@ -32,6 +33,7 @@ from ..values.requests import ProviderRequest
 from ..version import VERSION
 from ..wire import sse
 from ..wire.http import HeaderPairs, HeadersInput, HttpRequest, header, header_dict, header_pairs, merged
+from ..wire.json_items import iter_objects
 from ..wire.json_text import encode, parse
 from ..wire.retry_after import rate_limits
 from .models import advice
@@ -42,12 +44,21 @@ FRAMING_HEADERS: Final = ("host", "content-length", "transfer-encoding")
 TRAILING_SILENCE_MS: Final = 2_000  # after a complete answer: how long its usage, or its end, is waited for
 SHOWN_CHARACTERS: Final = 200
 
+# Some servers call a stream of events JSON. No JSON text begins as an event does: data, event, id, retry, or a comment.
+FIRST_BYTES_OF_EVENTS: Final = (b"d", b"e", b"i", b"r", b":")
+
+Records = Callable[[Iterable[bytes]], Iterator[sse.SseEvent]]
+
 PROGRESS: Final = (TextDelta, ThinkingDelta, InputDelta, SignatureDelta)
 
 USERINFO: Final = re.compile(r"//[^/@]*@")  # may hold a password
 
 # What a decoder raises over data it did not expect; anything else is a fault of this package.
 MALFORMED: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+
+
+# A callback: {"lane": "stream" or "complete"} -> header names and their values, or None.
+DynamicHeaders = Callable[[Mapping[str, str]], Optional[Mapping[str, object]]]
 
 
 class ProviderFault(Exception):
@@ -61,6 +72,16 @@ class ProviderFault(Exception):
         self.body: Final = body
         self.event: Final = event
         self.told: Final = told
+
+
+def peeked(chunks: Iterator[bytes]) -> tuple[bytes, Iterable[bytes]]:
+    """What a body begins with, white space left out, and all of its chunks."""
+    seen = []
+    for chunk in chunks:
+        seen.append(chunk)
+        if not chunk.isspace():
+            break
+    return b"".join(seen).lstrip(), chain(seen, chunks)
 
 
 class UntilEnd:
@@ -130,11 +151,17 @@ def sse_records(chunks: Iterable[bytes]) -> Iterator[sse.SseEvent]:
     return sse.iter_events(chunks, keep_unterminated=True)
 
 
+def json_records(chunks: Iterable[bytes]) -> Iterator[sse.SseEvent]:
+    """A stream may also come as the items of one JSON array: Gemini's does, unless it is asked for events."""
+    for text in iter_objects(chunks):
+        yield sse.SseEvent("message", text, "", None)
+
+
 class HttpAdapter:
     """A codec, its keys and a transport. Subclasses only read their settings."""
 
     name: str
-    default_formatter: type[Formatter]
+    default_formatter: Callable[[], Formatter]
 
     def __init__(
         self,
@@ -145,15 +172,21 @@ class HttpAdapter:
         headers: HeadersInput | None,
         reserved_headers: Sequence[str] = (),
         transport: OpensRequests | None,
+        own_transport: OpensRequests | None = None,
         clock: Clock | None,
+        dynamic_headers: DynamicHeaders | None = None,
         progress_timeout_ms: int | None = None,
         connect_timeout_is_final: bool = False,
         gateway_texts: bool = False,
         content: Callable[[Json], tuple[str, bytes]] = json_content,
-        records: Callable[[Iterable[bytes]], Iterator[sse.SseEvent]] = sse_records,
+        records: Records = sse_records,
     ) -> None:
         """reserved_headers: those the key goes into, which `headers` may not hold.
 
+        dynamic_headers: the caller's own code, asked once for each attempt; what it gives outranks every header but the
+        credentials.
+        own_transport: what stands in where there is no `transport`, for an adapter whose own has settings; it is closed
+        with the adapter.
         connect_timeout_is_final: a connect timeout is not repeated, because it cannot be told from a later one.
         gateway_texts: see error_table.provider_error. content: how a body is written: (media type, bytes).
         records: how a stream is cut into events: JSON texts with a name.
@@ -163,7 +196,8 @@ class HttpAdapter:
         self._codec: Final = codec
         self._auth: Final = auth
         self._own_headers: Final = own_headers(headers, reserved_headers)
-        self._transport: Final = transport or OnDemandTransport(os.environ)
+        self._dynamic_headers: Final = dynamic_headers
+        self._transport: Final = transport or own_transport or OnDemandTransport(os.environ)
         self._owns_transport: Final = transport is None
         self._clock: Final = clock or Clock()
         self._connect_timeout_is_final: Final = connect_timeout_is_final
@@ -199,14 +233,14 @@ class HttpAdapter:
         request = self._request(shaped, self._codec.body(shaped, stream=stream), stream)
         return self._auth.shown(request, clock or self._clock)
 
-    def complete(self, provider_request: ProviderRequest, call: Call) -> Iterator[Delta]:
+    def complete(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]:
         """Send, and give the whole answer as deltas."""
         stream = self._open(provider_request, call, streamed=False)
         try:
             call.deadlines.first_event()
-            yield self._head(stream, call)
-            yield from self._document(stream, call)
+            deltas = [self._head(stream, call), *self._document(stream, stream, call)]
             stream.finish()
+            return deltas
         finally:
             stream.close()
 
@@ -215,11 +249,17 @@ class HttpAdapter:
         stream = self._open(provider_request, call, streamed=True)
         try:
             yield self._head(stream, call)
-            if (header(stream.headers, "content-type") or "").lower().startswith("application/json"):
+            chunks: Iterable[bytes] = stream
+            says_document = (header(stream.headers, "content-type") or "").lower().startswith("application/json")
+            if says_document:
+                begin, chunks = peeked(iter(stream))
+            if says_document and begin[:1] == b"[":
+                yield from self._events(chunks, stream, call, json_records)
+            elif says_document and begin[:1] not in FIRST_BYTES_OF_EVENTS:
                 call.deadlines.first_event()
-                yield from self._document(stream, call)
+                yield from self._document(chunks, stream, call)
             else:
-                yield from self._events(stream, call)
+                yield from self._events(chunks, stream, call, self._records)
             stream.finish()
         finally:
             stream.close()
@@ -274,33 +314,39 @@ class HttpAdapter:
     def _request(self, provider_request: ProviderRequest, body: Json, streamed: bool) -> HttpRequest:
         media_type, content = self._content(body)
         own = [("Content-Type", media_type), *self._codec.headers(body, stream=streamed)]
-        headers = merged(self._standing_headers[streamed], own)
+        headers = merged(self._standing_headers[streamed], own, self._dynamic(streamed))
         return HttpRequest("POST", self._codec.address(provider_request, stream=streamed), headers, content)
+
+    def _dynamic(self, streamed: bool) -> HeaderPairs:
+        if self._dynamic_headers is None:
+            return ()
+        given = own_code("dynamic_headers", self._dynamic_headers, {"lane": "stream" if streamed else "complete"})
+        return dynamic_pairs(given)
 
     # Reading
 
     def _head(self, stream: ByteStream, call: Call) -> AnswerHead:
-        request_id = next(filter(None, (header(stream.headers, name) for name in REQUEST_ID_HEADERS)), None)
-        return AnswerHead(header_dict(stream.headers), request_id, rate_limits(stream.headers, call.clock.time()))
+        headers = header_dict(stream.headers)
+        request_id = next((headers[name] for name in REQUEST_ID_HEADERS if headers.get(name)), None)
+        return AnswerHead(headers, request_id, rate_limits(headers, call.clock.time()))
 
-    def _document(self, stream: ByteStream, call: Call) -> Iterator[Delta]:
-        text = b"".join(stream).decode("utf-8", "replace")
+    def _document(self, chunks: Iterable[bytes], stream: ByteStream, call: Call) -> Sequence[Delta]:
+        text = b"".join(chunks).decode("utf-8", "replace")
         try:
-            deltas = list(self._codec.decoder().document(parse(text)))
+            return list(self._codec.decoder().document(parse(text)))
         except ProviderFault as fault:
             raise self._fault(fault, stream, call) from None
         except (RecursionError, MemoryError) as exc:
             raise self._too_deep(text, exc) from exc
         except MALFORMED as exc:
             raise self._malformed("the answer", text, exc) from exc
-        yield from deltas
 
-    def _events(self, stream: ByteStream, call: Call) -> Iterator[Delta]:
+    def _events(self, body: Iterable[bytes], stream: ByteStream, call: Call, records: Records) -> Iterator[Delta]:
         """Deltas of an event stream, until its decoder says it is complete and nothing more is to come."""
         decoder, deadlines, seen, trailing = self._codec.decoder(), call.deadlines, 0, False
-        chunks = UntilEnd(stream)
+        chunks = UntilEnd(body)
         try:
-            for event in self._records(chunks):
+            for event in records(chunks):
                 if not event.data or event.data.isspace():
                     continue  # a keep-alive: the standard dispatches an event whose data is empty
                 if not seen:
@@ -411,6 +457,15 @@ def own_headers(headers: HeadersInput | None, reserved: Sequence[str]) -> Header
         if name.lower() in (*FRAMING_HEADERS, *reserved):
             raise invalid("headers", f"{name!r} is set by the adapter", "expected other headers; pass keys as api_key")
     return pairs
+
+
+def dynamic_pairs(given: Any) -> HeaderPairs:
+    """What dynamic_headers gave, as pairs: None and empty values left out, others as text."""
+    if given is not None and not isinstance(given, Mapping):
+        raise wrong_type("dynamic_headers", given, "a mapping of header names to values, or None")
+    stated = {name: str(value) for name, value in (given or {}).items() if value not in (None, "")}
+    pairs = header_pairs(stated, "dynamic_headers")
+    return own_headers(pairs, ())
 
 
 def secret_values(headers: HeaderPairs) -> Iterator[str]:

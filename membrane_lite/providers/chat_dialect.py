@@ -1,7 +1,8 @@
 """Chat completions, the dialect that OpenAI began and most servers speak: POST {base_url}/chat/completions.
 
-    > {"model": "llama3.3", "messages": [{"role": "user", "content": "User: Hi"}], "max_tokens": 64, "stream": true}
-    < data: {"model": "llama3.3", "choices": [{"index": 0, "delta": {"content": "Hello"}}]}
+    > {"model": "gpt-4o", "messages": [{"role": "user", "content": "User: Hi"}], "max_tokens": 64, "stream": true,
+    >  "stream_options": {"include_usage": true}}
+    < data: {"model": "gpt-4o", "choices": [{"index": 0, "delta": {"content": "Hello"}}]}
     <
     < data: {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     <
@@ -17,31 +18,35 @@ the fact. PARTS says how a block is sent, FIELDS which field of a delta does wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..errors import MembraneError
 from ..formatters.image_media import note
 from ..values.base import Json
-from ..values.content import Block, Text, Thinking, ToolUse
+from ..values.content import Audio, Block, GeneratedImage, Text, Thinking, ToolUse
 from ..values.deltas import (
     BlockEnd,
     BlockStart,
     Delta,
     Finished,
-    InputDelta,
     ModelNamed,
     TextDelta,
     ThinkingDelta,
     UsageReported,
 )
 from ..values.requests import ProviderRequest
+from ..wire.http import HeaderPairs
 from ..wire.json_text import compact, parse
-from .base import ProviderFault, count_or_none, mapping_or_empty, string, string_or_none, whole_number, without_none
-from .models import ModelTraits
+from .base import ProviderFault, mapping_or_empty, string, string_or_none, whole_number, without_none
+from .chat_calls import FORMAT, OpenCall, call_of
+from .chat_media import SpokenAudio, audio_part, file_part, generated_image, image_part
+from .chat_usage import counts
+from .models import ModelTable, ModelTraits
+from .reasoning_details import KEPT_WITH, REASONING_DETAILS, detail_text, joined_details
 
-FORMAT: Final = "openai-chat"
 DONE: Final = "[DONE]"
+ANY_MODEL: Final = ModelTraits()
 EMPTY_PARAMETERS: Final = {"type": "object", "properties": {}}
 
 STOP_REASONS: Final[Mapping[str | None, str]] = {
@@ -53,37 +58,59 @@ STOP_REASONS: Final[Mapping[str | None, str]] = {
     None: "end_turn",
 }
 
-# RFC 6838 subtypes -> the `format` of an input_audio part.
-AUDIO_FORMATS: Final[Mapping[str, str]] = {
-    "mpeg": "mp3",
-    "mp3": "mp3",
-    "mpeg3": "mp3",
-    "x-mpeg-3": "mp3",
-    "wav": "wav",
-    "x-wav": "wav",
-    "wave": "wav",
-    "vnd.wave": "wav",
-    "ogg": "ogg",
-    "flac": "flac",
-    "aac": "aac",
-    "mp4": "m4a",
-    "m4a": "m4a",
-    "x-m4a": "m4a",
-}
-
 
 class ChatDialect(NamedTuple):
     """Facts about one provider's form of the dialect.
 
     most_stop_sequences: how many it takes. reasoning_field: where an assistant message carries its reasoning back;
-    None: nowhere. asks_for_stream_usage: counts come in a stream only where asked for. orphan_think_close: a local
-    server may leave the opening <think> in its prompt template, so that the answer begins with the reasoning.
+    None: nowhere. replayed_fields: those of KEPT_WITH that go back on their message. asks_for_stream_usage: counts come
+    in a stream only where asked for. cache_markers: takes cache_control. takes_files: documents, as file parts.
+    repetition_penalty: takes one. orphan_think_close: a local server may leave the opening <think> in its prompt
+    template, so that the answer begins with the reasoning. tool_result_images: "media" shows the images of a tool's
+    result to the model, "omit" only mentions them, "auto" goes by the model.
     """
 
     most_stop_sequences: int = 4
     reasoning_field: str | None = None
+    replayed_fields: Sequence[str] = ()
     asks_for_stream_usage: bool = False
+    cache_markers: bool = False
+    takes_files: bool = False
+    repetition_penalty: bool = True
     orphan_think_close: bool = False
+    tool_result_images: str = "auto"
+
+    def shows_tool_images(self, traits: ModelTraits) -> bool:
+        return self.tool_result_images == "media" or (self.tool_result_images == "auto" and traits.image_input)
+
+
+class ChatCodec:
+    """The dialect at one address."""
+
+    def __init__(self, base_url: str, dialect: ChatDialect, models: ModelTable, default_max_tokens: int) -> None:
+        self._address: Final = base_url + "/chat/completions"
+        self._dialect: Final = dialect
+        self._models: Final = models
+        self._default_max_tokens: Final = default_max_tokens
+
+    def address(self, request: ProviderRequest, *, stream: bool) -> str:
+        return self._address
+
+    def headers(self, body: Json, *, stream: bool) -> HeaderPairs:
+        return ()
+
+    def body(self, request: ProviderRequest, *, stream: bool) -> Json:
+        traits = self._models.traits(request.model)
+        return chat_body(request, self._dialect, traits, max_tokens=self._default_max_tokens, stream=stream)
+
+    def decoder(self) -> ChatDecoder:
+        return ChatDecoder()
+
+    def record(self, envelope: Json, content: Sequence[Block]) -> Json:
+        return recorded(envelope, content)
+
+    def tidied(self, content: list[Block]) -> list[Block]:
+        return tidied(content, self._dialect)
 
 
 # Requests
@@ -100,15 +127,17 @@ def chat_body(
         **without_none(
             {
                 "model": request.model,
-                "messages": [*system_messages(request.system), *chat_messages(request.messages, dialect)],
+                "messages": [
+                    *system_messages(request.system, dialect),
+                    *chat_messages(request.messages, dialect, traits),
+                ],
                 traits.max_tokens_field: request.max_tokens or max_tokens,
-                "temperature": request.temperature if traits.sampling else None,
-                "top_p": request.top_p if traits.sampling else None,
+                **sampling(request, traits),
                 "presence_penalty": request.presence_penalty,
                 "frequency_penalty": request.frequency_penalty,
-                "repetition_penalty": request.repetition_penalty,
+                "repetition_penalty": request.repetition_penalty if dialect.repetition_penalty else None,
                 "stop": (request.stop_sequences[: dialect.most_stop_sequences] or None) if traits.stop else None,
-                "tools": [chat_tool(tool) for tool in request.tools or ()] or None,
+                "tools": [chat_tool(tool, dialect) for tool in request.tools or ()] or None,
             }
         ),
         **request.provider_params,
@@ -116,76 +145,98 @@ def chat_body(
     }
 
 
-def chat_tool(tool: Json) -> Json:
+def sampling(request: ProviderRequest, traits: ModelTraits) -> dict[str, Any]:
+    if not traits.sampling:
+        return {}
+    excluded = traits.temperature_excludes_top_p and request.temperature is not None
+    return {"temperature": request.temperature, "top_p": None if excluded else request.top_p}
+
+
+def chat_tool(tool: Json, dialect: ChatDialect) -> Json:
     function = {
         "name": tool["name"],
         "description": tool.get("description", ""),
         "parameters": tool.get("input_schema") or EMPTY_PARAMETERS,
     }
-    return {"type": "function", "function": function}
+    return {"type": "function", "function": function, **cache_marker(tool, dialect)}
 
 
-def system_messages(system: Any) -> list[Json]:
-    """The system text as a first message; cache markers have no counterpart."""
+def cache_marker(block: Json, dialect: ChatDialect) -> dict[str, Any]:
+    """The block's cache_control, for a server that takes it; for others there is no counterpart."""
+    marked = dialect.cache_markers and "cache_control" in block
+    return {"cache_control": block["cache_control"]} if marked else {}
+
+
+def system_messages(system: Any, dialect: ChatDialect) -> list[Json]:
+    """The system text as a first message: plain, unless one of its blocks carries a marker that the server takes."""
     if not system:
         return []
+    if not isinstance(system, str) and any(cache_marker(block, dialect) for block in system):
+        return [{"role": "system", "content": system}]
     text = system if isinstance(system, str) else "\n".join(block["text"] for block in system)
     return [{"role": "system", "content": text}] if text else []
 
 
-def chat_messages(messages: Iterable[Json], dialect: ChatDialect) -> list[Json]:
-    return [written for message in messages for written in chat_message(message, dialect)]
+def chat_messages(messages: Iterable[Json], dialect: ChatDialect, traits: ModelTraits = ANY_MODEL) -> list[Json]:
+    return [written for message in messages for written in chat_message(message, dialect, traits)]
 
 
-def chat_message(message: Json, dialect: ChatDialect) -> list[Json]:
+def chat_message(message: Json, dialect: ChatDialect, traits: ModelTraits) -> list[Json]:
     """One message with blocks as the messages of this dialect: results first, then what else was said."""
     content = message["content"]
     if "tool_calls" in message or not isinstance(content, list):
         return [message]  # written in this dialect already, by a hook
-    written = WrittenMessage()
+    written = WrittenMessage(dialect, shows_tool_images=dialect.shows_tool_images(traits))
     for block in content:
-        PARTS.get(block["type"], WrittenMessage.refuse)(written, block)
+        written.add(block)
     if written.results:
-        return [*written.results, *written.spoken("user", dialect)]
-    return written.spoken(message["role"], dialect)
+        return [*written.results, *written.spoken("user")]
+    return written.spoken(message["role"])
 
 
 class WrittenMessage:
     """Collects the parts of one message; PARTS says which method takes which block."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialect: ChatDialect, *, shows_tool_images: bool) -> None:
         self.results: list[Json] = []
+        self._dialect: Final = dialect
+        self._shows_tool_images: Final = shows_tool_images
         self._parts: list[Json] = []
         self._calls: list[Json] = []
         self._reasoning: list[str] = []
+        self._fields: dict[str, Any] = {}  # of the message as a whole
+
+    def add(self, block: Json) -> None:
+        own = own_item(block)
+        for field in self._dialect.replayed_fields:
+            if field in own:
+                self._fields.setdefault(field, []).extend(own[field])
+        PARTS.get(block["type"], WrittenMessage.refuse)(self, block)
 
     def text(self, block: Json) -> None:
         if block["text"]:
-            self._parts.append({"type": "text", "text": block["text"]})
+            self._add_part({"type": "text", "text": block["text"]}, block)
 
     def image(self, block: Json) -> None:
-        source = block["source"]
-        url = source["url"] if source["type"] == "url" else data_url(source, "image/png")
-        self._parts.append({"type": "image_url", "image_url": {"url": url}})
+        self._add_part(image_part(block["source"]), block)
 
     def audio(self, block: Json) -> None:
-        """input_audio takes raw base64 and a short name for the format."""
-        if block["source"].get("type") == "url":
-            raise MembraneError("unsupported", "messages: audio by address; this API takes audio by base64 only")
-        label = str(block["source"].get("media_type") or "audio/mpeg").split(";")[0].strip().lower()
-        known = AUDIO_FORMATS.get(label.partition("/")[2])
-        if known is None:
-            raise MembraneError(
-                "unsupported", f"messages: audio of type {label!r}; this API takes {', '.join(AUDIO_FORMATS)}"
-            )
-        data = block["source"].get("data", "")
-        self._parts.append({"type": "input_audio", "input_audio": {"data": data, "format": known}})
+        """What the model itself said goes back as its id."""
+        spoken = own_item(block).get("audio")
+        if spoken:
+            self._fields["audio"] = {"id": spoken["id"]}
+        else:
+            self._add_part(audio_part(block["source"]), block)
+
+    def document(self, block: Json) -> None:
+        if not self._dialect.takes_files:
+            self.refuse(block)
+        self._add_part(file_part(block), block)
 
     def tool_use(self, block: Json) -> None:
         function = {"name": block["name"], "arguments": compact(block["input"])}
         call = {"id": block["id"], "type": "function", "function": function}
-        extra = block["raw_item"] if block.get("raw_format") == FORMAT else {}
-        self._calls.append({**extra, **call})
+        self._calls.append({**own_item(block), **call})
 
     def tool_result(self, block: Json) -> None:
         """A tool message holds text only; its images follow in the user message, where the model can see them."""
@@ -194,10 +245,13 @@ class WrittenMessage:
         for part in parts:
             if part["type"] == "image":
                 lines.append(note(part["source"]))
-                self.image(part)
+                if self._shows_tool_images:
+                    self._parts.append(image_part(part["source"]))
             else:
                 lines.append(part["text"] if part["type"] == "text" else compact(part))
-        self.results.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": "\n".join(lines)})
+        text, marker = "\n".join(lines), cache_marker(block, self._dialect)
+        content = [{"type": "text", "text": text, **marker}] if marker else text
+        self.results.append({"role": "tool", "tool_call_id": block["tool_use_id"], "content": content})
 
     def thinking(self, block: Json) -> None:
         if block["thinking"]:
@@ -213,28 +267,40 @@ class WrittenMessage:
             "formatter=NativeFormatter(unsupported_media='strip')",
         )
 
-    def spoken(self, role: str, dialect: ChatDialect) -> list[Json]:
+    def spoken(self, role: str) -> list[Json]:
         """The message of `role`, if anything was said or called: plain text where there is nothing but text."""
-        if not self._parts and not self._calls:
+        if not self._parts and not self._calls and "audio" not in self._fields:
             return []
-        plain = all(part["type"] == "text" for part in self._parts)
+        plain = all(part["type"] == "text" and "cache_control" not in part for part in self._parts)
         text = "\n".join(part["text"] for part in self._parts) or None if plain else None
         message: dict[str, Any] = {"role": role, "content": text if plain else self._parts}
-        if self._reasoning and dialect.reasoning_field and role == "assistant":
-            message[dialect.reasoning_field] = "\n".join(self._reasoning)
+        if role == "assistant":
+            message.update({**self._reasoning_text(), **self._fields})
         if self._calls:
             message["tool_calls"] = self._calls
         return [message]
 
+    def _add_part(self, part: Json, block: Json) -> None:
+        self._parts.append({**part, **cache_marker(block, self._dialect)})
 
-def data_url(source: Json, default_type: str) -> str:
-    return f"data:{source.get('media_type') or default_type};base64,{source.get('data', '')}"
+    def _reasoning_text(self) -> dict[str, Any]:
+        """Not beside its details, which say the same again."""
+        field = self._dialect.reasoning_field
+        if not self._reasoning or field is None or REASONING_DETAILS in self._fields:
+            return {}
+        return {field: "\n".join(self._reasoning)}
+
+
+def own_item(block: Json) -> Mapping[str, Any]:
+    """What a server of this dialect gave beside the block."""
+    return mapping_or_empty(block.get("raw_item")) if block.get("raw_format") == FORMAT else {}
 
 
 PARTS: Final[Mapping[str, Callable[[WrittenMessage, Json], None]]] = {
     "text": WrittenMessage.text,
     "image": WrittenMessage.image,
     "audio": WrittenMessage.audio,
+    "document": WrittenMessage.document,
     "tool_use": WrittenMessage.tool_use,
     "tool_result": WrittenMessage.tool_result,
     "thinking": WrittenMessage.thinking,
@@ -262,7 +328,11 @@ class ChatDecoder:
         self._refusal: Final[list[str]] = []
         self._finish: str | None = None
         self._stop_sequence: str | None = None
+        self._in_pieces = True
+        self._kept: Final[dict[str, list[Json]]] = {}
+        self._audio: SpokenAudio | None = None
         self._envelope: Final[dict[str, Any]] = {}
+        self._beside: Final[dict[str, Any]] = {}  # what stands beside the first choice's message, kept raw
         self._others: Final[dict[int, list[str]]] = {}
 
     def decode(self, event: str, data: str) -> Sequence[Delta]:
@@ -283,7 +353,7 @@ class ChatDecoder:
     def document(self, answer: Json) -> list[Delta]:
         if not isinstance(answer, Mapping) or answer.get("error") or "choices" not in answer:
             raise ProviderFault(answer, "answer")
-        deltas = self._told(answer)
+        deltas, self._in_pieces = self._told(answer), False
         for choice in answer["choices"][:1]:
             message = choice.get("message") or {}
             # Servers write the text first; a stream of the same answer begins with the reasoning, as FIELDS does.
@@ -294,7 +364,7 @@ class ChatDecoder:
         return [*deltas, *self._ended(raw=answer)]
 
     def end(self) -> Sequence[Delta]:
-        choices: list[Json] = [{"index": 0, "finish_reason": self._finish}]
+        choices: list[Json] = [{"index": 0, "finish_reason": self._finish, **self._beside}]
         choices += [
             {"index": index, "message": {"role": "assistant", "content": "".join(texts)}}
             for index, texts in sorted(self._others.items())
@@ -305,7 +375,7 @@ class ChatDecoder:
         """What stands around the choices. Counts come once, in whichever chunk; Groq puts them under x_groq."""
         deltas: list[Delta] = []
         if "model" not in self._envelope and string_or_none(chunk.get("model")):
-            self._envelope.update({key: chunk[key] for key in ("id", "created", "model") if key in chunk})
+            self._envelope.update({key: chunk[key] for key in ENVELOPE if chunk.get(key) is not None})
             deltas.append(ModelNamed(chunk["model"]))
         usage = chunk.get("usage") or (chunk.get("x_groq") or {}).get("usage")
         if usage:
@@ -320,11 +390,22 @@ class ChatDecoder:
         for field, value in delta.items():
             if value and field in FIELDS:
                 deltas += FIELDS[field](self, field, value)
+        if choice.get("logprobs"):
+            self._log_probabilities(choice["logprobs"])
         if choice.get("finish_reason"):
             self._finish, self.complete = string(choice["finish_reason"]), True
+            if choice.get("native_finish_reason"):
+                self._beside["native_finish_reason"] = choice["native_finish_reason"]
             # vLLM names the stop sequence that ended the answer; a number is a token's id.
             self._stop_sequence = string_or_none(choice.get("stop_reason"))
         return deltas
+
+    def _log_probabilities(self, given: Json) -> None:
+        """Lists, of which each chunk brings the next entries."""
+        kept = self._beside.setdefault("logprobs", {})
+        for part, entries in given.items():
+            if isinstance(entries, list):
+                kept.setdefault(part, []).extend(entries)
 
     def _other(self, choice: Json) -> None:
         """A second choice (n > 1) is kept raw."""
@@ -350,6 +431,40 @@ class ChatDecoder:
         self._reasoning_field = self._reasoning_field or field
         return self._said(Thinking, value) if field == self._reasoning_field and isinstance(value, str) else ()
 
+    def reasoning_details(self, field: str, value: Any) -> Sequence[Delta]:
+        """OpenRouter's form of reasoning, kept as it is. It says again what `reasoning` says, or says it alone."""
+        self.kept(field, value)
+        text = detail_text(value)
+        return self.reasoning(field, text) if text else ()
+
+    def kept(self, field: str, value: Any) -> Sequence[Delta]:
+        if isinstance(value, list):
+            self._kept.setdefault(field, []).extend(value)
+        return ()
+
+    def _taken(self, *kinds: type[Block]) -> dict[str, Any]:
+        """What has been kept for blocks of these kinds; it is given away once."""
+        taken = {
+            field: self._kept.pop(field) for field in KEPT_WITH if KEPT_WITH[field] in kinds and field in self._kept
+        }
+        if self._in_pieces and REASONING_DETAILS in taken:
+            taken[REASONING_DETAILS] = joined_details(taken[REASONING_DETAILS])
+        return taken
+
+    def images(self, field: str, value: Any) -> Sequence[Delta]:
+        """Images the model made; each comes whole."""
+        deltas = [*self._flow_end()]
+        for part in (part for part in value if part.get("type") == "image_url"):
+            deltas += [BlockStart(self._blocks, generated_image(part)), BlockEnd(self._blocks)]
+            self._blocks += 1
+        return deltas
+
+    def audio(self, field: str, value: Any) -> Sequence[Delta]:
+        if self._audio is None:
+            self._audio, self._blocks = SpokenAudio(self._blocks), self._blocks + 1
+        self._audio.take(value)
+        return ()
+
     def _said(self, kind: type[Block], text: str) -> Sequence[Delta]:
         """Text of a kind; what begins another kind ends the one before."""
         if not text:
@@ -365,8 +480,8 @@ class ChatDecoder:
     def _flow_end(self) -> Sequence[Delta]:
         if self._flow is None:
             return ()
-        self._flow = None
-        return (BlockEnd(self._flow_index),)
+        taken, self._flow = self._taken(self._flow), None
+        return (BlockEnd(self._flow_index, taken, FORMAT) if taken else BlockEnd(self._flow_index),)
 
     def refusal(self, field: str, value: Any) -> Sequence[Delta]:
         self._refusal.append(string(value))
@@ -376,9 +491,8 @@ class ChatDecoder:
         return [delta for fragment in value for delta in self._fragment(fragment)]
 
     def _fragment(self, fragment: Json) -> Sequence[Delta]:
-        """A piece of a call: of which one its index says, else its id, else it goes on where the last one stopped."""
         function = fragment.get("function") or {}
-        call = self._call_of(fragment)
+        call = call_of(fragment, self._calls)
         deltas: list[Delta] = []
         if call is None:
             call = OpenCall(self._blocks, fragment.get("index"), string(fragment.get("id") or ""))
@@ -388,19 +502,9 @@ class ChatDecoder:
         deltas += call.take(function, fragment, [other.id for other in self._calls if other is not call])
         return deltas
 
-    def _call_of(self, fragment: Json) -> OpenCall | None:
-        """The call a fragment goes on with; None begins one. Ollama numbers parallel calls all 0, each with its id."""
-        index, id = fragment.get("index"), fragment.get("id")
-        candidates = [call for call in self._calls if index is None or call.index == index]
-        if id:
-            candidates = [call for call in candidates if call.given_id in ("", id)]
-        elif index is None and (fragment.get("function") or {}).get("name"):
-            return None  # neither index nor id: a name begins the next call
-        return candidates[-1] if candidates else None
-
     def _ended(self, *, raw: Json = None, envelope: Json = None) -> list[Delta]:
         """Everything open ends; the finish reason is held back until now, because counts may follow it."""
-        ends = [*self._flow_end(), *(delta for call in self._calls for delta in call.end())]
+        ends = [*self._flow_end(), *(delta for call in self._calls for delta in call.end()), *self._last_blocks()]
         reason = STOP_REASONS.get(self._finish, self._finish or "")
         if self._stop_sequence is not None and reason == "end_turn":
             reason = "stop_sequence"
@@ -415,69 +519,15 @@ class ChatDecoder:
         )
         return [*ends, finished]
 
-
-class OpenCall:
-    """A tool call that is being streamed. It begins once its name is known; what comes before is held back."""
-
-    def __init__(self, block: int, index: int | None, given_id: str) -> None:
-        self.index: Final = index
-        self.given_id = given_id
-        self.id = ""
-        self._block: Final = block
-        self._begun = False
-        self._extra: dict[str, Any] = {}
-
-    def take(self, function: Json, fragment: Json, taken: Sequence[str]) -> Sequence[Delta]:
-        self.given_id = self.given_id or string(fragment.get("id") or "")
-        self._extra.update({key: value for key, value in fragment.items() if key not in OWN_CALL_FIELDS and value})
-        deltas: list[Delta] = []
-        if not self._begun and (function.get("name") or function.get("arguments")):
-            self._begun = True
-            self.id = unused(self.given_id or f"call_{self._block}", taken)
-            deltas.append(BlockStart(self._block, ToolUse(self.id, string(function.get("name") or ""))))
-        arguments = function.get("arguments")
-        if arguments:  # Ollama and Gemini's endpoint may give an object where the dialect has its text
-            text = arguments if isinstance(arguments, str) else compact(arguments)
-            deltas.append(InputDelta(self._block, text))
-        return deltas
-
-    def end(self) -> Sequence[Delta]:
-        if not self._begun:
-            return ()
-        return (BlockEnd(self._block, self._extra, FORMAT) if self._extra else BlockEnd(self._block),)
-
-
-def unused(id: str, taken: Sequence[str]) -> str:
-    """`id`, or with a number behind it where another call of the answer has it."""
-    candidate, number = id, 1
-    while candidate in taken:
-        number += 1
-        candidate = f"{id}_{number}"
-    return candidate
-
-
-def counts(usage: Json) -> dict[str, Any]:
-    """Counts by our names, made disjoint: this dialect counts cached tokens inside the prompt.
-
-    Reasoning is part of completion_tokens, except where the total shows that it was counted beside them (xAI).
-    """
-    prompt, completion = count_or_none(usage.get("prompt_tokens")), count_or_none(usage.get("completion_tokens"))
-    details = mapping_or_empty(usage.get("prompt_tokens_details"))
-    read = count_or_none(details.get("cached_tokens", usage.get("prompt_cache_hit_tokens")))
-    created = count_or_none(details.get("cache_write_tokens"))
-    thinking = count_or_none(mapping_or_empty(usage.get("completion_tokens_details")).get("reasoning_tokens"))
-    if thinking and usage.get("total_tokens") == (prompt or 0) + (completion or 0) + thinking:
-        completion = (completion or 0) + thinking
-    return without_none(
-        {
-            "input_tokens": None if prompt is None else max(0, prompt - (read or 0) - (created or 0)),
-            "output_tokens": completion,
-            "cache_read_tokens": read,
-            "cache_creation_tokens": created,
-            "thinking_tokens": thinking,
-            "provider_cost": count_or_none(usage.get("cost")),
-        }
-    )
+    def _last_blocks(self) -> Iterator[Delta]:
+        """Audio, which is whole now; and a carrier of what was kept for a block that never came, or came too early."""
+        if self._audio is not None:
+            yield BlockStart(self._audio.block, self._audio.whole())
+            yield BlockEnd(self._audio.block, self._audio.item(), FORMAT)
+        left = self._taken(*KEPT_WITH.values())
+        if left:
+            yield BlockStart(self._blocks, Text("", raw_item={"type": "message", **left}, raw_format=FORMAT))
+            yield BlockEnd(self._blocks)
 
 
 def recorded(envelope: Json, content: Sequence[Block]) -> Json:
@@ -497,10 +547,29 @@ def recorded(envelope: Json, content: Sequence[Block]) -> Json:
         "role": "assistant",
         "content": "".join(texts) if texts else None,
         **({"reasoning": "".join(thoughts)} if thoughts else {}),
+        **recorded_fields(content),
         **({"tool_calls": calls} if calls else {}),
     }
     first, *others = envelope["choices"]
     return {**envelope, "choices": [{**first, "message": message}, *others]}
+
+
+def recorded_fields(content: Sequence[Block]) -> dict[str, Any]:
+    """What stands on the message beside its text and its calls."""
+    fields: dict[str, Any] = {}
+    for block in content:
+        own = mapping_or_empty(block.raw_item) if block.raw_format == FORMAT else {}
+        for name in KEPT_WITH:
+            if name in own:
+                fields.setdefault(name, []).extend(own[name])
+        if isinstance(block, Audio):
+            fields["audio"] = without_none(
+                {**own["audio"], "data": block.source["data"], "transcript": block.transcript}
+            )
+        elif isinstance(block, GeneratedImage):
+            url = block.url or f"data:{block.mime_type};base64,{block.data}"
+            fields.setdefault("images", []).append({"type": "image_url", "image_url": {"url": url}})
+    return fields
 
 
 def tidied(content: list[Block], dialect: ChatDialect) -> list[Block]:
@@ -518,12 +587,16 @@ def without_orphan_think(block: Text) -> Text:
     return Text(**{**vars(block), "text": after.lstrip()})
 
 
-OWN_CALL_FIELDS: Final = ("index", "id", "type", "function")
+ENVELOPE: Final = ("id", "created", "model", "provider", "service_tier", "system_fingerprint")
 
 FIELDS: Final[Mapping[str, Callable[[ChatDecoder, str, Any], Sequence[Delta]]]] = {
     "reasoning_content": ChatDecoder.reasoning,  # DeepSeek, vLLM, xAI, Qwen
     "reasoning": ChatDecoder.reasoning,  # Groq, Ollama, OpenRouter, Cerebras
+    REASONING_DETAILS: ChatDecoder.reasoning_details,  # OpenRouter
+    "annotations": ChatDecoder.kept,
     "content": ChatDecoder.content,
     "tool_calls": ChatDecoder.tool_calls,
     "refusal": ChatDecoder.refusal,
+    "audio": ChatDecoder.audio,
+    "images": ChatDecoder.images,  # OpenRouter
 }

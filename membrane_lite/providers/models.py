@@ -19,7 +19,10 @@ class ModelTraits(NamedTuple):
     """sampling: takes temperature, top_p, top_k. prefill: an answer may be begun for it. stop: takes stop sequences.
 
     thinking_parameter: takes `thinking`; a model that always thinks may take none. interleaved_beta: needs a beta to
-    think between tool calls. max_tokens_field: the body's name for the limit.
+    think between tool calls. max_tokens_field: the body's name for the limit. image_input: can be shown images.
+    temperature_excludes_top_p: takes either of them, not both. dynamic_thinking_budget: to think as it sees fit it must
+    be given a budget of -1. response_modalities: must be asked for these, where an answer is to have them.
+    signed_images: takes an image in a turn of its own only with the signature it came with.
     """
 
     sampling: bool = True
@@ -28,6 +31,11 @@ class ModelTraits(NamedTuple):
     thinking_parameter: bool = True
     interleaved_beta: bool = False
     max_tokens_field: str = "max_tokens"
+    image_input: bool = True
+    temperature_excludes_top_p: bool = False
+    dynamic_thinking_budget: bool = False
+    response_modalities: tuple[str, ...] = ()
+    signed_images: bool = False
 
 
 CLAUDE_NEWEST: Final = ModelTraits(sampling=False, prefill=False)
@@ -53,6 +61,57 @@ CLAUDE_MODELS: Final[Mapping[str, ModelTraits]] = {
     "claude-mythos": CLAUDE_ALWAYS_THINKS,
 }
 
+# From GPT-5 on, whatever the minor version, and in the o series: models that reason
+# (platform.openai.com/docs/guides/reasoning; the API refuses the rest with unsupported_parameter).
+GPT_NEWEST: Final = ModelTraits(sampling=False, stop=False, max_tokens_field="max_completion_tokens")
+GPT_TEXT: Final = ModelTraits(image_input=False)
+GPT_SEARCH: Final = ModelTraits(sampling=False, image_input=False)
+GPT_BEFORE_5: Final[Mapping[str, ModelTraits]] = {
+    "gpt-3": GPT_TEXT,
+    "gpt-4": GPT_TEXT,
+    "gpt-4-turbo": ModelTraits(),
+    "gpt-4.1": ModelTraits(),
+    "gpt-4.5": ModelTraits(),
+    "gpt-4o": ModelTraits(),
+    "gpt-4o-audio-preview": GPT_TEXT,
+    "gpt-4o-mini-audio-preview": GPT_TEXT,
+    "gpt-4o-search-preview": GPT_SEARCH,
+    "gpt-4o-mini-search-preview": GPT_SEARCH,
+    "chatgpt-4o": ModelTraits(),
+    "gpt-audio": GPT_TEXT,
+}
+GPT_MODELS: Final[Mapping[str, ModelTraits]] = {
+    **GPT_BEFORE_5,
+    **{f"ft:{name}": traits for name, traits in GPT_BEFORE_5.items()},  # fine-tuned: "ft:gpt-4o-mini:org::id"
+    "gpt-5": GPT_NEWEST,
+    "gpt-6": GPT_NEWEST,
+    "o1": GPT_NEWEST._replace(stop=True),
+    "o1-mini": GPT_NEWEST._replace(stop=True, image_input=False),
+    "o3": GPT_NEWEST,
+    "o3-mini": GPT_NEWEST._replace(image_input=False),
+    "o4-mini": GPT_NEWEST,
+}
+
+# OpenRouter leaves out what a model does not take, but passes both of these on to Claude, which refuses them together.
+OPENROUTER_MODELS: Final[Mapping[str, ModelTraits]] = {"claude": ModelTraits(temperature_excludes_top_p=True)}
+
+# Thinking: ai.google.dev/gemini-api/docs/thinking; images out: ai.google.dev/gemini-api/docs/image-generation.
+GEMINI_NEWEST: Final = ModelTraits(signed_images=True)
+GEMINI_THOUGHTLESS: Final = ModelTraits(thinking_parameter=False)
+TEXT_AND_IMAGE: Final = ("TEXT", "IMAGE")
+GEMINI_MODELS: Final[Mapping[str, ModelTraits]] = {
+    "gemini-1": GEMINI_THOUGHTLESS,
+    "gemini-2": GEMINI_THOUGHTLESS,
+    "gemini-2.0-flash-exp-image-generation": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
+    "gemini-2.0-flash-preview-image-generation": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
+    "gemini-2.5": ModelTraits(dynamic_thinking_budget=True),
+    "gemini-2.5-flash-image": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
+    "gemini-2.5-flash-preview-tts": GEMINI_THOUGHTLESS._replace(response_modalities=("AUDIO",)),
+    "gemini-2.5-pro-preview-tts": GEMINI_THOUGHTLESS._replace(response_modalities=("AUDIO",)),
+    "gemini-3-pro-image": GEMINI_NEWEST._replace(response_modalities=TEXT_AND_IMAGE),
+    "gemini-3.1-flash-image": GEMINI_NEWEST._replace(response_modalities=TEXT_AND_IMAGE),
+}
+
 
 class ModelTable:
     """Rows of one provider, a caller's own rows over them."""
@@ -72,8 +131,9 @@ class ModelTable:
         self.traits: Final = lru_cache(maxsize=256)(self._look_up)
 
     def _look_up(self, model: str) -> ModelTraits:
-        """The row whose prefix of the id, bare or as given, is the longest."""
-        named = [*family_names(model), *family_names(bare_model_id(model))]
+        """The row whose prefix of the id, bare or as given, is the longest. "gpt-5" speaks for "gpt-5.6" too."""
+        given = [model, bare_model_id(model)]
+        named = [name for each in given for name in (*family_names(each), *family_names(MINOR_VERSION.sub("", each)))]
         rows = [prefix for prefix in named if prefix in self._rows]
         return self._rows[max(rows, key=len)] if rows else self._newest
 
@@ -90,12 +150,16 @@ def checked(given: Mapping[str, Any], path: str, base: ModelTraits) -> ModelTrai
     return base._replace(**given)
 
 
+MINOR_VERSION: Final = re.compile(r"(?<=[0-9])\.[0-9]+")
+
 # A refused parameter -> the trait that leaves it out.
 TRAIT_OF_PARAMETER: Final[Mapping[str, str]] = {
     "temperature": "'sampling': False",
     "top_p": "'sampling': False",
     "top_k": "'sampling': False",
     "thinking": "'thinking_parameter': False",
+    "Thinking": "'thinking_parameter': False",  # Gemini's prose
+    "modalities": "'response_modalities': ()",
     "stop": "'stop': False",
     "prefill": "'prefill': False",
     "max_tokens": "'max_tokens_field': 'max_completion_tokens'",

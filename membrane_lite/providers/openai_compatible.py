@@ -8,19 +8,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from ..clock import Clock
 from ..credentials.keys import HeaderAuth, Key, read_key
 from ..formatters.native import NativeFormatter
 from ..transport.interface import OpensRequests
-from ..values.base import Json
-from ..values.content import Block
-from ..values.requests import ProviderRequest
-from ..wire.http import HeaderPairs, HeadersInput
+from ..wire.http import HeadersInput
 from .base import DEFAULT_MAX_TOKENS, HttpAdapter, read_base_url
-from .chat_dialect import ChatDecoder, ChatDialect, chat_body, recorded, tidied
+from .chat_dialect import ChatCodec, ChatDialect
+from .chat_media import checked_tool_result_images
 from .models import ModelTable, ModelTraits
 
 # Nothing is known of the models behind such a server, so nothing is left out for them.
@@ -32,6 +30,7 @@ class OpenAICompatibleAdapter(HttpAdapter):
 
     No environment variable is read. provider_name: the name in errors and details. stream usage is read where it
     comes; a server that wants to be asked takes provider_params={"stream_options": {"include_usage": True}}.
+    tool_result_images: "omit" for a model that cannot be shown the images of a tool's result.
     """
 
     default_formatter = NativeFormatter
@@ -44,6 +43,7 @@ class OpenAICompatibleAdapter(HttpAdapter):
         provider_name: str = "openai-compatible",
         headers: HeadersInput | None = None,
         default_max_tokens: int = DEFAULT_MAX_TOKENS,
+        tool_result_images: Literal["auto", "media", "omit"] = "auto",
         model_traits: Mapping[str, Mapping[str, Any]] | None = None,
         progress_timeout_ms: int | None = None,
         transport: OpensRequests | None = None,
@@ -52,8 +52,11 @@ class OpenAICompatibleAdapter(HttpAdapter):
         key = read_key(api_key, "api_key", None, {})
         super().__init__(
             name=provider_name,
-            codec=CompatibleCodec(
-                read_base_url(base_url, None, {}, None), ModelTable({}, ModelTraits(), model_traits), default_max_tokens
+            codec=ChatCodec(
+                read_base_url(base_url, None, {}, None),
+                DIALECT._replace(tool_result_images=checked_tool_result_images(tool_result_images)),
+                ModelTable({}, ModelTraits(), model_traits),
+                default_max_tokens,
             ),
             auth=HeaderAuth([Key(key, "Authorization", "Bearer ")] if key else [], missing=None),
             headers=headers,
@@ -65,31 +68,3 @@ class OpenAICompatibleAdapter(HttpAdapter):
 
     def supports_model(self, model: str) -> bool:
         return True
-
-
-class CompatibleCodec:
-    """The dialect at one address, its models unknown."""
-
-    def __init__(self, base_url: str, models: ModelTable, default_max_tokens: int) -> None:
-        self._address: Final = base_url + "/chat/completions"
-        self._models: Final = models
-        self._default_max_tokens: Final = default_max_tokens
-
-    def address(self, request: ProviderRequest, *, stream: bool) -> str:
-        return self._address
-
-    def headers(self, body: Json, *, stream: bool) -> HeaderPairs:
-        return ()
-
-    def body(self, request: ProviderRequest, *, stream: bool) -> Json:
-        traits = self._models.traits(request.model)
-        return chat_body(request, DIALECT, traits, max_tokens=self._default_max_tokens, stream=stream)
-
-    def decoder(self) -> ChatDecoder:
-        return ChatDecoder()
-
-    def record(self, envelope: Json, content: Sequence[Block]) -> Json:
-        return recorded(envelope, content)
-
-    def tidied(self, content: list[Block]) -> list[Block]:
-        return tidied(content, DIALECT)

@@ -34,7 +34,7 @@ class ByteStream:
         self, connection: Connection, response: Response, lease: Lease, pool: TakesBack, *, max_bytes: int
     ) -> None:
         self.status: int = response.status
-        self.headers: HeaderPairs = tuple(response.headers.items())
+        self.headers: HeaderPairs = tuple(response.headers.raw_items())
         self._connection: Final = connection
         self._response: Final = response
         self._lease: Final = lease

@@ -241,7 +241,7 @@ class Connection(HTTPConnection):
         self._unsent = outgoing.body
         self.putrequest(outgoing.method, outgoing.target, skip_host=True, skip_accept_encoding=True)
         for name, value in outgoing.headers:
-            self.putheader(name, value)
+            http.client.HTTPConnection.putheader(self, name, value)  # urllib3's looks for its own markers first
         self.endheaders()
 
     def send(self, data: Any) -> None:

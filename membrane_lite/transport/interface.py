@@ -38,7 +38,9 @@ class ByteStream(Protocol):
 class OpensRequests(Protocol):
     """What an adapter needs of a transport; membrane_lite.Transport is one."""
 
-    redactor: Redactor  # the transport's own secrets (proxy passwords)
+    @property
+    def redactor(self) -> Redactor:
+        """Of the transport's own secrets (proxy passwords)."""
 
     def open(self, request: HttpRequest, call: Call) -> ByteStream:
         """Send `request` and wait for the answer's head, whatever its status. Raises MembraneError; never redirects."""

@@ -26,7 +26,7 @@ LONGEST_WAIT_S: Final = 86_400.0
 class Lease:
     """Belongs to the thread of the call; abort() and close() may come from any thread, or from a signal handler."""
 
-    def __init__(self, call: Call, place: object, *, connect_ms: float) -> None:
+    def __init__(self, call: Call, place: object, *, connect_ms: float, pid: int | None = None) -> None:
         self._call: Final = call
         self._place: Final = place
         self._connect_ms: Final = connect_ms
@@ -37,7 +37,7 @@ class Lease:
         self._handle: socket.socket | None = None
         self._closed = False
         # After a fork the child holds copies; shutting one down would end the parent's stream.
-        self._pid: Final = os.getpid()
+        self._pid: Final = os.getpid() if pid is None else pid
         if call.signal is not None:
             call.signal.add_callback(self.abort)
 

@@ -6,7 +6,7 @@ process that never sends does not pay for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..call import Call
@@ -19,10 +19,14 @@ if TYPE_CHECKING:
 
 
 class OnDemandTransport:
-    """A Transport with default settings, made once it is needed. env: the variables that choose its settings."""
+    """A Transport with default settings, made once it is needed. env: the variables that choose its settings.
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    ca_variables: of these the ones that name certificates to trust before the usual variables do.
+    """
+
+    def __init__(self, env: Mapping[str, str], *, ca_variables: Sequence[str] = ()) -> None:
         self._env: Final = dict(env)
+        self._ca_variables: Final = ca_variables
         self._made: Final[dict[None, Transport]] = {}
 
     @property
@@ -43,7 +47,9 @@ class OnDemandTransport:
     def _transport(self) -> Transport:
         """Two threads that come here first get the same one: setdefault is one step, and no lock that a fork copies."""
         if not self._made:
+            from .environment import trust_settings
             from .pool import Transport
 
-            self._made.setdefault(None, Transport(env=self._env))
+            trust = trust_settings(self._env, leading=self._ca_variables)
+            self._made.setdefault(None, Transport(env=self._env, ca_certs=trust))
         return self._made[None]

@@ -173,7 +173,7 @@ class Pool:
 
     def lease(self, call: Call, route: Route, *, connect_ms: float) -> Lease:
         """A call begins; end() or take_back() says that it is over."""
-        lease = Lease(call, route, connect_ms=connect_ms)
+        lease = Lease(call, route, connect_ms=connect_ms, pid=self._pid)
         with self._lock:
             if not self._closed:
                 self._leases.add(lease)

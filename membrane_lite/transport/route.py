@@ -10,7 +10,7 @@ import re
 from typing import Final, NamedTuple
 
 from ..errors import invalid
-from ..wire.http import TOKEN, HttpRequest, header, header_pairs
+from ..wire.http import TOKEN, HttpRequest, header_pairs
 from .environment import Proxy
 
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -124,11 +124,12 @@ def prepare(request: HttpRequest, route: Route, target: str) -> Outgoing:
 def _headers(request: HttpRequest, route: Route) -> list[tuple[str, str]]:
     """The request's own, in their order, and around them those that HTTP needs where it lacks them."""
     pairs = header_pairs(request.headers, "headers")
-    if header(pairs, "Host") is None:
+    given = {name.lower() for name, _ in pairs}
+    if "host" not in given:
         pairs.insert(0, ("Host", route.origin.authority))
-    if header(pairs, "Accept-Encoding") is None:
+    if "accept-encoding" not in given:
         pairs.append(("Accept-Encoding", "identity"))
-    if (request.body or request.method in METHODS_WITH_BODY) and header(pairs, "Content-Length") is None:
+    if (request.body or request.method in METHODS_WITH_BODY) and "content-length" not in given:
         pairs.append(("Content-Length", str(len(request.body))))
     if route.proxy is not None and route.forwarded and route.proxy.authorization is not None:
         pairs.append(("Proxy-Authorization", route.proxy.authorization))

@@ -10,7 +10,7 @@ expected. Objects go through the same rows as mappings and come out as copies: t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from typing import Any, Final, TypeVar
 
@@ -35,7 +35,7 @@ from .responses import (
 )
 from .tools import Tool, ToolCall, ToolResult
 
-Read = Callable[[Any, str], Any]
+Read = Callable[[Any, str], Any]  # (value, path): the path only says where, and is completed from the inside out
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
 
@@ -95,7 +95,10 @@ def _record(cls: type[AnyRecord], given: object, path: str) -> AnyRecord:
     for name in REQUIRED[cls]:
         if values.get(name) is None:
             raise invalid(_at(path, name), "missing", f"a {cls.__name__} needs it")
-    return cls(**{name: rows[name](value, _at(path, name)) for name, value in values.items() if name in rows})
+    try:
+        return cls(**{name: rows[name](value, name) for name, value in values.items() if name in rows})
+    except MembraneError as error:
+        raise error if path in ROOTS else error.inside(path) from None
 
 
 def _at(path: str, name: str) -> str:
@@ -103,7 +106,19 @@ def _at(path: str, name: str) -> str:
     return name if path in ROOTS else f"{path}.{name}"
 
 
+def _each(read: Read, items: Sequence[object], path: str) -> list[Any]:
+    """Every item read; where one is refused, its place is put before what was said of it."""
+    done: list[Any] = []
+    try:
+        for item in items:
+            done.append(read(item, ITEM))
+    except MembraneError as error:
+        raise error.inside(f"{path}[{len(done)}]", ITEM) from None
+    return done
+
+
 ROOTS: Final = ("request", "response", "aborted_response", "retry")
+ITEM: Final = "item"  # the path of an item, until somebody asks
 
 
 # What a field may hold: functions of (value, path) that return the value to keep or raise.
@@ -179,7 +194,7 @@ def _list_of(read: Read) -> Read:
     def read_list(value: object, path: str) -> list[Any]:
         if not isinstance(value, (list, tuple)):
             raise wrong_type(path, value, "a list")
-        return [read(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        return _each(read, value, path)
 
     return read_list
 
@@ -213,7 +228,7 @@ def _blocks(value: object, path: str) -> list[Any]:
         return [Text(value)]
     if not isinstance(value, (list, tuple)):
         raise wrong_type(path, value, "a string or a list of content blocks")
-    return [_block(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    return _each(_block, value, path)
 
 
 def _text_or_blocks(value: object, path: str) -> Any:

@@ -19,6 +19,7 @@ HeadersInput = Union[Mapping[str, str], Iterable[tuple[str, str]]]
 TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 # A field value (RFC 9110, 5.5): visible Latin-1, space and tab. http.client would repeat a bad value in its message.
 FIELD_VALUE: Final = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+IS_NAME, IS_VALUE = TOKEN.fullmatch, FIELD_VALUE.fullmatch
 
 
 class HttpRequest:
@@ -65,6 +66,8 @@ def header_pairs(headers: HeadersInput | None, argument: str) -> list[tuple[str,
     if headers is None:
         return []
     pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    if all(type(name) is type(value) is str and IS_NAME(name) and IS_VALUE(value) for name, value in pairs):
+        return pairs
     for name, value in pairs:
         if not isinstance(name, str) or TOKEN.fullmatch(name) is None:
             raise MembraneError(
@@ -85,5 +88,6 @@ def merged(*layers: HeaderPairs) -> list[tuple[str, str]]:
     for layer in layers:
         for name, value in layer:
             key = name.lower()
-            values[key] = (values[key][0] if key in values else name, value)
+            known = values.get(key)
+            values[key] = (known[0] if known else name, value)
     return list(values.values())

@@ -28,7 +28,7 @@ def encode(value: Any) -> bytes:
 def compact(value: Any) -> str:
     """The same as text."""
     try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError) as exc:
         raise MembraneError("invalid_request", f"the request is not JSON: {exc}; expected only JSON values") from exc
     return whole_characters(text)
@@ -42,7 +42,7 @@ def parse(text: str) -> Any:
 
 def whole_characters(text: str) -> str:
     """Halves that stand together are joined, a half that stands alone becomes U+FFFD."""
-    if SURROGATE.search(text) is None:
+    if text.isascii() or SURROGATE.search(text) is None:
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
@@ -61,5 +61,6 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-# Made once: json.loads builds a decoder anew for each call that names parse_constant.
+# Made once: json.loads and json.dumps build theirs anew for each call that names an option.
+ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)

@@ -8,7 +8,7 @@ The server is a process of its own that writes bytes prepared beforehand. Nothin
 
     import          CPU of `import membrane_lite` beyond the bare interpreter, and of the first real names
     call            one small call on a kept connection
-    stream          one 5,000-delta stream, per delta, in both wire formats
+    stream          one 5,000-delta stream, per delta, in each wire format
     memory          growth of the peak while 50,000 deltas are streamed, beside the text itself
 """
 
@@ -22,6 +22,7 @@ import subprocess
 import sys
 import threading
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,47 @@ def chat_stream(deltas: int) -> list[bytes]:
     return sse([*[(None, delta)] * deltas, (None, end), (None, "[DONE]")])
 
 
+BEDROCK_PATH = "/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream"
+
+
+def bedrock_stream(deltas: int) -> list[bytes]:
+    """Anthropic's events, each in a frame."""
+    from membrane_lite.loopback.bedrock import chunk
+
+    return [chunk(event.partition(b"data: ")[2].strip()) for event in anthropic_stream(deltas)]
+
+
+GEMINI_PATH = "/models/claude-sonnet-4-5:streamGenerateContent?alt=sse"
+
+
+def gemini_stream(deltas: int) -> list[bytes]:
+    """Each chunk brings its counts, as the service does it."""
+    content = {"parts": [{"text": PIECE}], "role": "model"}
+    around = {"modelVersion": "gemini-2.5-flash", "responseId": "g"}
+    delta = {"candidates": [{"content": content, "index": 0}], **around}
+    end = {"candidates": [{"finishReason": "STOP", "index": 0}], **around}
+    counts = [
+        {"promptTokenCount": 9, "candidatesTokenCount": said, "totalTokenCount": 9 + said} for said in range(deltas)
+    ]
+    return sse([*((None, {**delta, "usageMetadata": usage}) for usage in counts), (None, end)])
+
+
+def responses_stream(deltas: int) -> list[bytes]:
+    at = {"item_id": "msg_1", "output_index": 0}
+    item = {"id": "msg_1", "type": "message", "role": "assistant"}
+    part = {"type": "output_text", "text": PIECE * deltas, "annotations": []}
+    whole, delta = {**item, "content": [part]}, {**at, "content_index": 0, "delta": PIECE, "logprobs": []}
+    end = {"id": "r", "model": "gpt-4o", "status": "completed", "output": [whole], "usage": {"output_tokens": deltas}}
+    events = [
+        ("response.output_item.added", {"output_index": 0, "item": {**item, "content": []}}),
+        *[("response.output_text.delta", delta)] * deltas,
+        ("response.output_item.done", {"output_index": 0, "item": whole}),
+        ("response.completed", {"response": end}),
+    ]
+    numbered = enumerate(events)
+    return sse([(name, {"type": name, "sequence_number": number, **data}) for number, (name, data) in numbered])
+
+
 def answers() -> dict[str, bytes]:
     """Whole HTTP answers by path. Streams are chunked, one HTTP chunk per event, as providers send them."""
     document = {
@@ -85,7 +127,13 @@ def answers() -> dict[str, bytes]:
     streams = {
         f"/{deltas}{path}": make(deltas)
         for deltas in (DELTAS, MEMORY_DELTAS)
-        for path, make in (("/v1/messages", anthropic_stream), ("/chat/completions", chat_stream))
+        for path, make in (
+            ("/v1/messages", anthropic_stream),
+            ("/chat/completions", chat_stream),
+            (GEMINI_PATH, gemini_stream),
+            (BEDROCK_PATH, bedrock_stream),
+            ("/responses", responses_stream),
+        )
     }
     return {"/call/v1/messages": small, **{path: chunked(events) for path, events in streams.items()}}
 
@@ -138,7 +186,14 @@ REQUEST = {
 BODY = {"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": [{"role": "user", "content": "Hi"}]}
 
 
-HEADERS = {"content-type": "application/json", "x-api-key": "bench-key", "anthropic-version": "2023-06-01"}
+HEADERS = {  # those the product sends, to make the same request of it
+    "user-agent": "bench",
+    "content-type": "application/json",
+    "accept": "application/json",
+    "accept-encoding": "gzip",
+    "anthropic-version": "2023-06-01",
+    "x-api-key": "bench-key",
+}
 
 
 def floor_pool() -> Any:
@@ -162,6 +217,9 @@ def floor_call(port: int) -> float:
 def floor_events(port: int, path: str) -> Iterator[Any]:
     body, url = json.dumps(BODY).encode(), f"http://127.0.0.1:{port}{path}"
     response = floor_pool().request("POST", url, body=body, headers=HEADERS, preload_content=False)
+    if path.endswith(BEDROCK_PATH):
+        yield from floor_frames(response)
+        return
     left = b""
     for chunk in response.stream(65536):
         *blocks, left = (left + chunk).split(b"\n\n")
@@ -169,6 +227,17 @@ def floor_events(port: int, path: str) -> Iterator[Any]:
             data = block[block.index(b"data: ") + 6 :]
             if data != b"[DONE]":
                 yield json.loads(data)
+
+
+def floor_frames(response: Any) -> Iterator[Any]:
+    """Cut by their lengths, checksums and headers not looked at; what they hold is JSON in base64 in JSON."""
+    left = b""
+    for chunk in response.stream(65536):
+        left += chunk
+        while len(left) >= 12 and len(left) >= int.from_bytes(left[:4], "big"):
+            total, headers = int.from_bytes(left[:4], "big"), int.from_bytes(left[4:8], "big")
+            frame, left = left[12 + headers : total - 4], left[total:]
+            yield json.loads(b64decode(json.loads(frame)["bytes"]))
 
 
 def floor_stream(port: int, path: str) -> float:
@@ -181,11 +250,25 @@ def floor_stream(port: int, path: str) -> float:
 
 
 def product(port: int, path: str) -> Any:
-    from membrane_lite import AnthropicAdapter, Membrane, OpenAICompatibleAdapter, Transport
+    from membrane_lite import (
+        AnthropicAdapter,
+        BedrockAdapter,
+        GeminiAdapter,
+        Membrane,
+        OpenAICompatibleAdapter,
+        OpenAIResponsesAPIAdapter,
+        Transport,
+    )
 
     url, transport = f"http://127.0.0.1:{port}/{path.split('/')[1]}", Transport(proxy=None)
     if path.endswith("/messages"):
         return Membrane(AnthropicAdapter(api_key="bench-key", base_url=url, transport=transport))
+    if path.endswith(BEDROCK_PATH):
+        return Membrane(BedrockAdapter(api_key="bench-key", region="us-west-2", base_url=url, transport=transport))
+    if path.endswith(GEMINI_PATH):
+        return Membrane(GeminiAdapter(api_key="bench-key", base_url=url, transport=transport))
+    if path.endswith("/responses"):
+        return Membrane(OpenAIResponsesAPIAdapter(api_key="bench-key", base_url=url, transport=transport))
     return Membrane(OpenAICompatibleAdapter(base_url=url, transport=transport))
 
 
@@ -265,7 +348,13 @@ IMPORTS = {
 
 
 def rows(port: str) -> dict[str, Callable[[], None]]:
-    streams = {"anthropic": f"/{DELTAS}/v1/messages", "chat": f"/{DELTAS}/chat/completions"}
+    streams = {
+        "anthropic": f"/{DELTAS}/v1/messages",
+        "chat": f"/{DELTAS}/chat/completions",
+        "gemini": f"/{DELTAS}{GEMINI_PATH}",
+        "bedrock": f"/{DELTAS}{BEDROCK_PATH}",
+        "responses": f"/{DELTAS}/responses",
+    }
     long = {name: path.replace(str(DELTAS), str(MEMORY_DELTAS)) for name, path in streams.items()}
     return {
         **{

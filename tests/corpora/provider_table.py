@@ -8,7 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from membrane_lite import AnthropicAdapter, OpenAICompatibleAdapter
+from membrane_lite import (
+    AnthropicAdapter,
+    BedrockAdapter,
+    GeminiAdapter,
+    OpenAIAdapter,
+    OpenAICompatibleAdapter,
+    OpenAICompletionsAdapter,
+    OpenAIImagesAdapter,
+    OpenAIResponsesAPIAdapter,
+    OpenRouterAdapter,
+)
 
 
 def never(raw: Any) -> bool:
@@ -20,6 +30,11 @@ def total_says_so(raw: Any) -> bool:
     usage = raw["usage"]
     thinking = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens")
     return bool(thinking) and usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] + thinking
+
+
+def counts_thoughts(raw: Any) -> bool:
+    """Gemini counts what it thought beside what it said."""
+    return bool(raw.get("usageMetadata", {}).get("thoughtsTokenCount"))
 
 
 class Provider(NamedTuple):
@@ -37,8 +52,18 @@ class Provider(NamedTuple):
 
 
 PROVIDERS: Mapping[str, Provider] = {
+    "gemini": Provider(GeminiAdapter, "/v1beta", cached_inside_input=True, thinking_beside_output=counts_thoughts),
     "anthropic": Provider(AnthropicAdapter),
+    "bedrock": Provider(BedrockAdapter),
     "openai_compatible": Provider(
         OpenAICompatibleAdapter, "/v1", cached_inside_input=True, thinking_beside_output=total_says_so
     ),
+    "openai": Provider(OpenAIAdapter, "/v1", cached_inside_input=True, thinking_beside_output=total_says_so),
+    "openai_chat": Provider(OpenAIAdapter, "/v1", cached_inside_input=True, thinking_beside_output=total_says_so),
+    "openrouter": Provider(
+        OpenRouterAdapter, "/api/v1", cached_inside_input=True, thinking_beside_output=total_says_so
+    ),
+    "openai_completions": Provider(OpenAICompletionsAdapter, "/v1", cached_inside_input=True),
+    "openai_responses": Provider(OpenAIResponsesAPIAdapter, "/v1", cached_inside_input=True, items="output"),
+    "openai_images": Provider(OpenAIImagesAdapter, "/v1", cached_inside_input=True),
 }

@@ -7,6 +7,7 @@ at the end say how each word of `expected` is read off a result; a word that is 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any
 
 from corpora.provider_table import PROVIDERS, Provider
 
-from membrane_lite import Audio, MembraneError, Response, Text, Thinking
+from membrane_lite import Audio, GeneratedImage, MembraneError, Response, Text, Thinking
 from membrane_lite.loopback import Raw
 from membrane_lite.values.content import joined_text
 
@@ -164,7 +165,22 @@ class Seen:
         return [{name: item[name] for name in ("id", "name", "input")} for item in items]
 
     def citation_count(self, wanted: Any) -> int:
-        return sum(len(item.get("citations") or ()) for item in self.raw_items if item["type"] == "text")
+        """Anthropic's stand on their text, Gemini's in an item of their own, OpenAI's on the parts of a message."""
+        cited = [item.get("citations") for item in self.raw_items if item.get("type") == "text"]
+        cited += [item["groundingMetadata"].get("groundingChunks") for item in self.raw_items if GROUNDED in item]
+        messages = [item["content"] for item in self.raw_items if item.get("type") == "message"]
+        cited += [part.get("annotations") for parts in messages for part in parts]
+        return sum(len(citations or ()) for citations in cited)
+
+    def thought_signature_count(self, wanted: Any) -> int:
+        return sum("thoughtSignature" in item for item in self.raw_items)
+
+    def other_parts(self, wanted: Any) -> list[str]:
+        """Gemini's parts that are neither texts nor calls nor media."""
+        return [field for item in self.raw_items for field in item if field in OTHER_PARTS]
+
+    def prompt_block_reason(self, wanted: Any) -> Any:
+        return self.response.details.stop.category if self.response.stop_reason == "refusal" else None
 
     def block_types(self, wanted: Any) -> list[str]:
         return [item["type"] for item in self.raw[self.provider.items]]
@@ -183,6 +199,9 @@ class Seen:
             "cache_creation_tokens": counts.cache_creation_tokens,
             "reasoning_tokens": counts.thinking_tokens,
         }
+
+    def status(self, wanted: Any) -> Any:
+        return self.raw["status"]
 
     def stop_reason_raw(self, wanted: Any) -> Any:
         return self.response.details.stop.provider_reason
@@ -208,6 +227,16 @@ class Seen:
     def audio_transcript(self, wanted: Any) -> Any:
         return "".join(block.transcript or "" for block in self.content if isinstance(block, Audio))
 
+    def images(self, wanted: Any) -> list[Any]:
+        """Each image, with the revised prompt that stands before it."""
+        found: list[Any] = []
+        prompt: dict[str, str] = {}
+        for block in self.content:
+            if isinstance(block, GeneratedImage):
+                found.append({**image_in_their_words(block), **prompt})
+            prompt = {"revised_prompt": block.text} if isinstance(block, Text) else {}
+        return found
+
     def error_inside(self, wanted: Mapping[str, Any]) -> Any:
         """Code and message; the corpus keeps a code's type, an error has it as text."""
         assert self.error is not None, "the answer holds an error, and none was raised"
@@ -216,6 +245,12 @@ class Seen:
             "code": wanted["code"] if str(wanted["code"]) == code else code,
             "message": wanted["message"] if wanted["message"] in message else message,
         }
+
+
+def image_in_their_words(image: GeneratedImage) -> dict[str, Any]:
+    if image.url is not None:
+        return {"kind": "url", "url": image.url}
+    return {"kind": "b64", "sha256": hashlib.sha256(base64.b64decode(image.data)).hexdigest()}
 
 
 def call_in_their_words(call: Any, *, id: str | None) -> dict[str, Any]:
@@ -236,7 +271,9 @@ def said_by(choice: Mapping[str, Any]) -> Any:
 
 
 REQUIRED_COUNTS = ("input_tokens", "output_tokens")
-NOT_ON_ERRORS = ("model", "stop_reason_raw", "stop_sequence", "block_types")
+GROUNDED = "groundingMetadata"
+OTHER_PARTS = ("executableCode", "codeExecutionResult")
+NOT_ON_ERRORS = ("model", "status", "stop_reason_raw", "stop_sequence", "block_types")
 
 READERS: Mapping[str, Callable[[Seen, Any], Any]] = {
     "text": Seen.text,
@@ -244,8 +281,12 @@ READERS: Mapping[str, Callable[[Seen, Any], Any]] = {
     "tool_calls": Seen.tool_calls,
     "server_tool_calls": Seen.server_tool_calls,
     "citation_count": Seen.citation_count,
+    "thought_signature_count": Seen.thought_signature_count,
+    "other_parts": Seen.other_parts,
+    "prompt_block_reason": Seen.prompt_block_reason,
     "block_types": Seen.block_types,
     "usage": Seen.usage,
+    "status": Seen.status,
     "stop_reason_raw": Seen.stop_reason_raw,
     "stop_sequence": Seen.stop_sequence,
     "stop_details": Seen.stop_details,
@@ -254,6 +295,7 @@ READERS: Mapping[str, Callable[[Seen, Any], Any]] = {
     "cost_usd": Seen.cost_usd,
     "other_choices": Seen.other_choices,
     "audio_transcript": Seen.audio_transcript,
+    "images": Seen.images,
     "error_in_stream": Seen.error_inside,
     "error_in_body": Seen.error_inside,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,11 @@ from corpora.provider_table import PROVIDERS
 from shared_data import shared
 from transport.certificates import Certificates
 
+from membrane_lite.providers.bedrock import BedrockCodec
+from membrane_lite.providers.models import ModelTable, ModelTraits
+from membrane_lite.wire.http import header
+from membrane_lite.wire.sigv4 import sign
+
 CASES = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(shared("cases").glob("*.json"))]
 CALLS = {
     case["id"] + suffix: (given, case["expected"])
@@ -21,6 +27,7 @@ CALLS = {
     if case["input"].get("provider") in PROVIDERS and "kind" not in case["input"]
     for suffix, given in variants(case["input"])
 }
+SIGNED = {case["id"]: (case["input"], case["expected"]) for case in CASES if case["input"].get("kind") == "sign"}
 RENDERED = {
     f"{case['id']}, {item['provider']}": (item, wanted)
     for case in CASES
@@ -48,3 +55,32 @@ def test_a_call(
 @pytest.mark.parametrize("item, wanted", RENDERED.values(), ids=RENDERED.keys())
 def test_a_request_that_is_built_and_not_sent(item: Any, wanted: Any) -> None:
     assert faults_of_all([rendered(item)], [wanted]) == []
+
+
+@pytest.mark.parametrize("given, wanted", SIGNED.values(), ids=SIGNED.keys())
+def test_a_signature(given: Any, wanted: Any) -> None:
+    """Of the path that the adapter would send to."""
+    body = given["body_text"].encode()
+    request = SimpleNamespace(model=given["model_id"])
+    codec = BedrockCodec(
+        f"https://{given['host']}", given["region"], ModelTable({}, ModelTraits()), 1, anthropic_version="", betas=()
+    )
+    done = sign(
+        given["method"],
+        codec.address(request, stream=given["operation"] != "invoke"),  # type: ignore[arg-type]
+        given["signed_headers"],
+        body,
+        **given["credentials"],
+        region=given["region"],
+        service=given["service"],
+        amz_date=given["date"],
+        normalize_path=True,
+    )
+    seen = {
+        "path": codec.address(request, stream=False).partition(given["host"])[2],  # type: ignore[arg-type]
+        "canonical_path": done.canonical_request.splitlines()[1],
+        "payload_sha256": done.canonical_request.splitlines()[-1],
+        "authorization": header(done.headers, "Authorization"),
+        "signature": done.signature,
+    }
+    assert seen == wanted

@@ -129,10 +129,9 @@ def test_a_failure_is_sent_again_on_the_schedule_of_its_class(
     assert {error.type for error, _ in asked} <= {case.type}
 
 
-@each_format
 @pytest.mark.parametrize("face, case", RESENT)
-def test_a_success_after_retries_tells_of_them(format: str, face: Callable[..., Any], case: Case) -> None:
-    with stage(format, [case.answer] * 2 + [HELLO]) as on:
+def test_a_success_after_retries_tells_of_them(face: Callable[..., Any], case: Case) -> None:
+    with stage("anthropic", [case.answer] * 2 + [HELLO]) as on:
         response = face(on.membrane, **case.options)
         assert (response.text, response.stop_reason) == ("Hello", "end_turn")
         timing = response.details.timing

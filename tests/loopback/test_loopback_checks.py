@@ -9,6 +9,7 @@ import pytest
 from loopback.plain_client import ASKED, COMPLETIONS, Browser
 
 from membrane_lite.loopback import LoopbackProvider, Raw, Reply
+from membrane_lite.loopback.routes import KNOWN_PATHS
 
 USER = {"role": "user", "content": "Hi"}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "t", "input": {}}
@@ -170,7 +171,7 @@ def test_a_reply_needs_a_path_that_has_a_format() -> None:
         status, body = browser.send(_body({}), target="/v2/messages")
     assert status == 404
     assert json.loads(body)["error"]["message"] == (
-        "POST /v2/messages: no wire format has this path; expected one of /v1/messages, .../chat/completions"
+        f"POST /v2/messages: no wire format has this path; expected one of {KNOWN_PATHS}"
     )
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from membrane_lite.formatters.assembly import NativeAssembler
 from membrane_lite.providers.base import ProviderFault
-from membrane_lite.providers.chat_dialect import ChatDecoder, ChatDialect, counts, recorded, tidied
+from membrane_lite.providers.chat_dialect import ChatDecoder, ChatDialect, recorded, tidied
+from membrane_lite.providers.chat_usage import counts
 from membrane_lite.values.content import Block, Text, Thinking, ToolUse
 from membrane_lite.values.deltas import (
     BlockEnd,

@@ -231,7 +231,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
     "audio of an unknown type": (
         {"type": "audio", "source": base64("audio/midi")},
         "messages: audio of type 'audio/midi'; this API takes mpeg, mp3, mpeg3, x-mpeg-3, wav, x-wav, wave, vnd.wave, "
-        "ogg, flac, aac, mp4, m4a, x-m4a",
+        "ogg, flac, x-flac, aac, mp4, m4a, x-m4a",
     ),
     "audio by address": (
         {"type": "audio", "source": {"type": "url", "url": "u"}},

@@ -122,8 +122,7 @@ MISTAKES: dict[str, tuple[Any, str]] = {
     "a misspelt trait": ({"m": {"prefil": True}}, "model_traits['m']: no field 'prefil'; did you mean 'prefill'?"),
     "a trait of no name": (
         {"m": {"vision": True}},
-        "model_traits['m']: no field 'vision'; it takes sampling, prefill, stop, thinking_parameter, "
-        "interleaved_beta, max_tokens_field.",
+        f"model_traits['m']: no field 'vision'; it takes {', '.join(ModelTraits._fields)}.",
     ),
     "a value of another type": ({"m": {"stop": 0}}, "model_traits['m'].stop: found int 0; expected bool"),
     "a name that is none": (

@@ -1,0 +1,156 @@
+r"""CompletionsFormatter: the whole conversation as one prompt, which a base model goes on with.
+
+    system "Be brief."                   Be brief.\n\nAnn: hi<|eot|>\n\nClaude: yo<|eot|>\n\nAnn: and?<|eot|>\n\nClaude:
+    Ann "hi", Claude "yo", Ann "and?"    stops: \n\nAnn:  \nAnn:  <|eot|>
+
+Parts, in order: the system text, a context prefix, every message that says something, the assistant's name. The prompt
+travels as one assistant message whose content is the prompt: the beginning of an answer. Only text can stand in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from ..errors import MembraneError
+from ..values.content import Block, Image, Text
+from ..values.messages import Message
+from ..values.requests import ProviderRequest, Request
+from ..values.tools import ToolResult
+from . import request_size
+from .assembly import NativeAssembler
+from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, provider_request
+
+DEFAULT_EOT_TOKEN: Final = "<|eot|>"
+DEFAULT_MAX_PARTICIPANTS: Final = 10
+IMAGES_STRIPPED: Final = "[CompletionsFormatter] Images were stripped from context (not supported in completions mode)"
+NO_TOOLS: Final = "tools: a prompt for a completions endpoint carries none; use a chat adapter, or leave them out"
+
+
+class CompletionsFormatter:
+    """eot_token: what ends every message but the one to be written; "" or None for none.
+
+    name_format: what stands before a message, `{name}` replaced. message_separator: what stands between the parts.
+    max_participants_for_stop: how many participants may stop the answer, where neither request nor client says.
+    case_insensitive_stops: their names stop it in lower case too. warn_on_image_strip: say so, once per request.
+    """
+
+    name = "completions"
+    supports_native_tools = False
+    supports_xml_tools = False
+    configured_tool_mode: ToolMode | None = None
+
+    def __init__(
+        self,
+        *,
+        eot_token: str | None = DEFAULT_EOT_TOKEN,
+        name_format: str = "{name}: ",
+        message_separator: str = "\n\n",
+        max_participants_for_stop: int = DEFAULT_MAX_PARTICIPANTS,
+        case_insensitive_stops: bool = False,
+        warn_on_image_strip: bool = True,
+    ) -> None:
+        self._eot: Final = eot_token or ""
+        self._name_format: Final = name_format
+        self._separator: Final = message_separator
+        self._most_participants: Final = max_participants_for_stop
+        self._case_insensitive: Final = case_insensitive_stops
+        self._warns: Final = warn_on_image_strip
+
+    def conversation(self, request: Request, settings: BuildSettings) -> CompletionsConversation:
+        if request.tools:
+            raise MembraneError("unsupported", NO_TOOLS)
+        return CompletionsConversation(self, request, settings)
+
+    def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
+        """The prompt, and what stops the answer to it. Changes no message."""
+        if options.tools:
+            raise MembraneError("unsupported", NO_TOOLS)
+        if self._warns and options.warn is not None and any(_has_image(message) for message in messages):
+            options.warn(IMAGES_STRIPPED)
+        prompt = self._separator.join(self._parts(messages, options))
+        return BuildResult(
+            messages=[{"role": "assistant", "content": prompt}],
+            stop_sequences=self._stops(messages, options),
+            assistant_prefill=prompt,
+        )
+
+    def _parts(self, messages: Sequence[Message], options: BuildOptions) -> Iterator[str]:
+        system = options.system_prompt
+        text = system if isinstance(system, str) else _text(system or ())
+        if text:
+            yield text
+        if options.context_prefix:
+            yield self._said(options.assistant_participant, options.context_prefix, options)
+        for message in messages:
+            text = _text(message.content)
+            if text.strip():
+                yield self._said(message.participant, text, options)
+        yield self._label(options.assistant_participant).rstrip()
+
+    def _said(self, participant: str, text: str, options: BuildOptions) -> str:
+        """One message. What the model wrote behind its bare name, white space first, goes back there as it was."""
+        label = self._label(participant)
+        if participant == options.assistant_participant and text[0].isspace():
+            label = label.rstrip()
+        return label + text + self._eot
+
+    def _label(self, participant: str) -> str:
+        return self._name_format.replace("{name}", participant, 1)
+
+    def _stops(self, messages: Sequence[Message], options: BuildOptions) -> list[str]:
+        """Whoever would speak next, as far as there is room; the end of a turn; the caller's own."""
+        most = options.max_participants_for_stop
+        most = self._most_participants if most is None else most
+        speakers = dict.fromkeys(message.participant for message in messages)
+        others = [name for name in speakers if name != options.assistant_participant][:most]
+        names = [spelling for name in others for spelling in self._spellings(name)]
+        labels = [self._label(name).rstrip() for name in names]
+        stops = [break_ + label for label in labels for break_ in ("\n\n", "\n")]
+        return [*stops, *([self._eot] if self._eot else []), *options.additional_stop_sequences]
+
+    def _spellings(self, name: str) -> list[str]:
+        return list(dict.fromkeys([name, name.lower()])) if self._case_insensitive else [name]
+
+
+class CompletionsConversation:
+    """One prompt, one answer: without tools there is no second round."""
+
+    def __init__(self, formatter: CompletionsFormatter, request: Request, settings: BuildSettings) -> None:
+        self._formatter: Final = formatter
+        self._request: Final = request
+        self._settings: Final = settings
+
+    def build(self) -> ProviderRequest:
+        built = self._formatter.build_messages(self._request.messages, self._options())
+        request_size.fit(built.messages, self._settings.max_request_bytes, shed=False)
+        return provider_request(self._request, built)
+
+    def assembler(self) -> NativeAssembler:
+        return NativeAssembler({})
+
+    def resumes(self, assembler: object) -> bool:
+        return False
+
+    def add_results(self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]) -> None:
+        raise MembraneError("unsupported", NO_TOOLS)
+
+    def _options(self) -> BuildOptions:
+        request, settings = self._request, self._settings
+        most = request.max_participants_for_stop
+        return BuildOptions(
+            assistant_participant=request.assistant_participant or settings.assistant_participant,
+            system_prompt=request.system,
+            additional_stop_sequences=request.stop_sequences or (),
+            max_participants_for_stop=settings.max_participants_for_stop if most is None else most,
+            context_prefix=request.context_prefix,
+            warn=settings.warn,
+        )
+
+
+def _text(blocks: Sequence[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, Text) and block.text)
+
+
+def _has_image(message: Message) -> bool:
+    return any(isinstance(block, Image) for block in message.content)
