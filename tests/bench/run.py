@@ -33,6 +33,7 @@ DELTAS = 5_000
 MEMORY_DELTAS = 50_000
 PIECE = "word, "
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
 
 
 # The server: prepared bytes, by path

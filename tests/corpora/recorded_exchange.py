@@ -37,6 +37,11 @@ class Exchange:
         self.wanted = {name: value for name, value in recorded["expected"].items() if name not in NOT_COMPARED}
         self._body = body_bytes(recorded["response"])
 
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        return len(self._body)
+
     def answer(self, **how: Any) -> Raw:
         """The recorded answer; how: chunks and framing, as for Raw."""
         return Raw(self.status, self.headers, self._body, **how)

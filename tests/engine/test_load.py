@@ -16,8 +16,7 @@ from membrane_lite.abort import AbortSignal
 from membrane_lite.loopback import Failure, Reply, faults
 
 THREADS = 32
-CALLS = 50
-FEWER_CALLS = 20
+CALLS = {"anthropic": 50, "chat": 10}  # the second shows that the format makes no difference
 EVERY_TENTH = 10
 CONFIG = {"model": "claude-sonnet-4-5", "max_tokens": 64}
 
@@ -104,10 +103,10 @@ def nothing_left_over() -> Iterator[None]:
 def test_every_answer_is_whole_and_its_own_although_one_request_in_ten_fails(format: str) -> None:
     provider = Provider(lambda number, reply: EARLY[number // EVERY_TENTH % len(EARLY)](reply))
     with nothing_left_over(), stage(format, provider, clock=HurriedClock()) as on:
-        results = run_calls(on, CALLS)
-        faulty = THREADS * CALLS // EVERY_TENTH
-        assert on.provider.request_count == THREADS * CALLS + faulty
-    assert len(results) == THREADS * CALLS
+        results = run_calls(on, CALLS[format])
+        faulty = THREADS * CALLS[format] // EVERY_TENTH
+        assert on.provider.request_count == THREADS * CALLS[format] + faulty
+    assert len(results) == THREADS * CALLS[format]
     assert {name: said for name, said in results.items() if said != text(name)} == {}
 
 
@@ -116,11 +115,11 @@ def test_a_call_that_breaks_off_holds_its_own_text_and_harms_no_other(format: st
     cut = AFTER_A_TEXT[format]
     provider = Provider(lambda number, reply: [faults.end, faults.close][number // EVERY_TENTH % 2](reply, after=cut))
     with nothing_left_over(), stage(format, provider, clock=HurriedClock()) as on:
-        results = run_calls(on, FEWER_CALLS)
-        assert on.provider.request_count == THREADS * FEWER_CALLS, "nothing is sent again after a delivery"
+        results = run_calls(on, CALLS[format])
+        assert on.provider.request_count == THREADS * CALLS[format], "nothing is sent again after a delivery"
     broken = {name: error for name, error in results.items() if isinstance(error, MembraneError)}
     assert set(broken) == {
-        f"{thread}-{number}" for thread in range(THREADS) for number in range(0, FEWER_CALLS, EVERY_TENTH)
+        f"{thread}-{number}" for thread in range(THREADS) for number in range(0, CALLS[format], EVERY_TENTH)
     }
     assert {(error.type, error.raw_assistant_text) for error in broken.values()} == {("network", "This")}
     assert {name: said for name, said in results.items() if name not in broken and said != text(name)} == {}

@@ -91,6 +91,15 @@ def test_nothing_is_left_open_however_a_call_ends(name: str, certificates: Certi
     assert descriptors() == before
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_objects_to_collect() -> Iterator[None]:
+    """What all other tests have made is set aside: the collector would go over it each time."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @contextmanager
 def no_collector() -> Iterator[None]:
     gc.collect()
