@@ -422,7 +422,7 @@ class GeminiDecoder:
     def _candidate(self, candidate: Json) -> list[Delta]:
         deltas: list[Delta] = []
         for part in (candidate.get("content") or {}).get("parts") or ():
-            deltas += self._part(part)
+            deltas += self.text(part) if "text" in part else self._part(part)
         for field, value in candidate.items():
             if value and field != "content":
                 self._around[field] = value
@@ -593,7 +593,6 @@ FINISH_REASONS: Final[Mapping[str | None, str]] = {
 }
 
 PARTS: Final[Mapping[str, Callable[[GeminiDecoder, Json], Sequence[Delta]]]] = {
-    "text": GeminiDecoder.text,
     "functionCall": GeminiDecoder.function_call,
     "inlineData": GeminiDecoder.inline_data,
 }

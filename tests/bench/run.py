@@ -14,6 +14,7 @@ The server is a process of its own that writes bytes prepared beforehand. Nothin
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -155,7 +156,8 @@ def serve(listener: socket.socket) -> None:
 
 def answer(connection: socket.socket, prepared: dict[str, bytes]) -> None:
     data = b""
-    with connection:
+    # A client process that ends resets what it has open.
+    with connection, contextlib.suppress(ConnectionResetError):
         while True:
             while b"\r\n\r\n" not in data:
                 piece = connection.recv(65536)
