@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from math import inf
 from typing import Any, Final, Optional, Protocol
 from urllib.parse import urlsplit
 
@@ -524,7 +525,7 @@ def string_or_none(value: Any) -> str | None:
 
 def count_or_none(value: Any) -> Any:
     """A count, or a cost, as stated; None for what can be none."""
-    return value if type(value) in (int, float) and 0 <= value < float("inf") else None
+    return value if type(value) in (int, float) and 0 <= value < inf else None
 
 
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
