@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from certificates import Certificates
-from raw_server import Peer, RawServer, proxies
+from raw_server import Peer, RawServer, held_after, proxies, says_nothing
 from stage import (
     FACES,
     STREAMED,
@@ -55,23 +55,6 @@ ABORTED = {"complete": "abort", "stream": "user", "stream_yielding": "user"}  # 
 
 def chunks(*pieces: bytes) -> bytes:
     return b"".join(b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
-
-
-def says_nothing(peer: Peer) -> None:
-    peer.reached()
-    peer.wait_for_client_to_close()
-
-
-def holds(sent: bytes) -> Callable[[Peer], None]:
-    """Read the request, send so much of an answer, and no more."""
-
-    def script(peer: Peer) -> None:
-        peer.request()
-        peer.send(sent)
-        peer.reached()
-        peer.wait_for_client_to_close()
-
-    return script
 
 
 def answers_well(peer: Peer) -> None:
@@ -198,7 +181,7 @@ def test_abort_while_a_connection_is_made(place: Callable[..., Any], name: str, 
 @pytest.mark.parametrize("way_name", WAYS)
 def test_abort_while_the_first_byte_is_waited_for(way_name: str, name: str, certificates: Certificates) -> None:
     face = FACES[name]
-    with way(way_name, certificates, holds(b""), answers_well) as (server, transport):
+    with way(way_name, certificates, held_after(b""), answers_well) as (server, transport):
         membrane = Membrane(anthropic(server.url(""), transport))
         with Aborter(server.reached) as aborter:
             assert ended(face, membrane, signal=aborter.signal) == (ABORTED[name], MESSAGE, "")
@@ -216,7 +199,7 @@ def test_abort_in_the_middle_of_a_stream_keeps_what_has_arrived(
     face = STREAMED[name]
     heard = threading.Event()
     begun = HEAD + chunks(*wire.events(HELLO)[:4])
-    with way(way_name, certificates, holds(begun), answers_well) as (server, transport):
+    with way(way_name, certificates, held_after(begun), answers_well) as (server, transport):
         membrane = Membrane(anthropic(server.url(""), transport))
         with Aborter(heard) as aborter:
             options: Any = {"signal": aborter.signal, "on_chunk": lambda text, meta: heard.set()}
@@ -230,7 +213,7 @@ def test_abort_in_the_middle_of_a_stream_keeps_what_has_arrived(
 @pytest.mark.parametrize("way_name", WAYS)
 def test_abort_in_the_middle_of_a_whole_answer(way_name: str, certificates: Certificates) -> None:
     begun = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n" + b'{"id": "msg_1", '
-    with way(way_name, certificates, holds(begun), answers_well) as (server, transport):
+    with way(way_name, certificates, held_after(begun), answers_well) as (server, transport):
         membrane = Membrane(anthropic(server.url(""), transport))
         with Aborter(server.reached) as aborter:
             assert ended(complete, membrane, signal=aborter.signal) == ("abort", MESSAGE, "")

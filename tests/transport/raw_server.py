@@ -189,6 +189,24 @@ def answers(peer: Peer) -> None:
         peer.answer()
 
 
+def says_nothing(peer: Peer) -> None:
+    """The script of a server that takes a connection and does nothing with it."""
+    peer.reached()
+    peer.wait_for_client_to_close()
+
+
+def held_after(sent: bytes) -> Callable[[Peer], None]:
+    """Read a request, send this much of an answer, say so, send no more."""
+
+    def script(peer: Peer) -> None:
+        peer.request()
+        peer.send(sent)
+        peer.reached()
+        peer.wait_for_client_to_close()
+
+    return script
+
+
 def proxies(peer: Peer) -> None:
     """The script of a proxy: CONNECT opens a tunnel, anything else is passed on as it came. All names are 127.0.0.1."""
     head = peer.head()

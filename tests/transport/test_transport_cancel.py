@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import pytest
 from certificates import Certificates
-from raw_server import Peer, RawServer, answers, proxies
+from raw_server import Peer, RawServer, answers, held_after, proxies, says_nothing
 from ways import DIRECT_WAYS, WAYS, call, direct, request, way
 
 from membrane_lite.abort import AbortController, AbortSignal
@@ -27,27 +27,10 @@ LARGE = bytes(30_000_000)
 Opened = tuple[RawServer, Transport, str, bytes]  # server that is waited for, transport, URL, body
 
 
-def held_after(sent: bytes) -> Callable[[Peer], None]:
-    """Read a request, send this much of an answer, say so, send no more."""
-
-    def script(peer: Peer) -> None:
-        peer.request()
-        peer.send(sent)
-        peer.reached()
-        peer.wait_for_client_to_close()
-
-    return script
-
-
 def takes_no_body(peer: Peer) -> None:
     peer.head()
     peer.reached()
     peer.wait_for_test()
-    peer.wait_for_client_to_close()
-
-
-def says_nothing(peer: Peer) -> None:
-    peer.reached()
     peer.wait_for_client_to_close()
 
 
