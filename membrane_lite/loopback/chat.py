@@ -94,16 +94,19 @@ def error_event(type: str = "server_error", message: str = "The server had an er
 
 def check(received: Received) -> Raw | None:
     """The error with which the API would refuse the request, or None. No key is asked for: local servers need none."""
+    return first_fault(received, CHECKS, "messages")
+
+
+def first_fault(received: Received, checks: Sequence[Callable[[Json], Iterator[Raw]]], field: str) -> Raw | None:
+    """What OpenAI's servers say of a body first. field: the one that stops the checks where its type is wrong."""
     try:
         body = received.json
     except ValueError:
         return error(400, "invalid_request_error", "We could not parse the JSON body of your request.")
     try:
-        return next((found for find in CHECKS for found in find(body)), None)
+        return next((found for find in checks for found in find(body)), None)
     except (LookupError, TypeError, AttributeError):
-        return error(
-            400, "invalid_request_error", "Invalid type for 'messages'.", code="invalid_type", param="messages"
-        )
+        return error(400, "invalid_request_error", f"Invalid type for '{field}'.", code="invalid_type", param=field)
 
 
 def _head(reply: Reply, asked: Asked, object: str) -> dict[str, Any]:

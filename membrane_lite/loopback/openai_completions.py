@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from .chat import CHAT, DONE, FINISH_REASONS, error, error_event
+from .chat import CHAT, DONE, FINISH_REASONS, error, error_event, first_fault
 from .format import UNASKED, Asked, Format, counted, deltas, json_bytes, said, sse_event
 from .replies import Text
 
@@ -41,11 +41,7 @@ def document(reply: Reply, asked: Asked = UNASKED) -> bytes:
 
 def check(received: Received) -> Raw | None:
     """The error with which the API would refuse the request, or None. No key is asked for: local servers need none."""
-    try:
-        body = received.json
-    except ValueError:
-        return error(400, "invalid_request_error", "We could not parse the JSON body of your request.")
-    return next(_faults(body), None)
+    return first_fault(received, [_faults], "prompt")
 
 
 def _faults(body: Any) -> Iterator[Raw]:

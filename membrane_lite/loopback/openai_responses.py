@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .answers import Raw
-from .chat import CHAT
+from .chat import CHAT, first_fault
 from .chat import error as error
 from .format import UNASKED, Asked, Format, counted, deltas, input_text, json_bytes, sse_event
 from .replies import Image, RedactedThinking, Text, Thinking, ToolCall
@@ -81,14 +81,7 @@ def failed_event(code: str = "server_error", message: str = "The server had an e
 
 def check(received: Received) -> Raw | None:
     """The error with which the API would refuse the request, or None. No key is asked for: local servers need none."""
-    try:
-        body = received.json
-    except ValueError:
-        return error(400, "invalid_request_error", "We could not parse the JSON body of your request.")
-    try:
-        return next((found for find in CHECKS for found in find(body)), None)
-    except (LookupError, TypeError, AttributeError):
-        return error(400, "invalid_request_error", "Invalid type for 'input'.", code="invalid_type", param="input")
+    return first_fault(received, CHECKS, "input")
 
 
 def _answer(reply: Reply, asked: Asked) -> dict[str, Any]:
