@@ -6,7 +6,7 @@ attempts of one call share its deadline; each makes its own signature, and each 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from .abort import AbortSignal
@@ -20,7 +20,14 @@ from .values.deltas import BlockEnd, BlockStart, Delta, InputDelta, SignatureDel
 from .values.options import RetryConfig, RetryInfo
 from .values.requests import ProviderRequest
 
-CONTENT: Final = frozenset([BlockStart, TextDelta, ThinkingDelta, InputDelta, SignatureDelta, BlockEnd])
+# The deltas that carry a piece of a block, and the field that holds it.
+PIECE_FIELDS: Final[Mapping[type, str]] = {
+    TextDelta: "text",
+    ThinkingDelta: "text",
+    InputDelta: "text",
+    SignatureDelta: "signature",
+}
+CONTENT: Final = frozenset([BlockStart, *PIECE_FIELDS, BlockEnd])
 
 
 class CallPlan:
@@ -140,9 +147,19 @@ def _watched(deltas: Iterable[Delta], call: Call) -> Iterator[Delta]:
     try:
         for delta in deltas:
             call.check()
+            _check_piece(delta)
             yield delta
     finally:
         _close(deltas)
+
+
+def _check_piece(delta: Delta) -> None:
+    field = PIECE_FIELDS.get(type(delta))
+    if field is not None and not isinstance(getattr(delta, field), str):
+        found = type(getattr(delta, field)).__name__
+        raise MembraneError(
+            "unknown", f"the adapter yielded a {type(delta).__name__} whose {field} is a {found}; expected a str"
+        )
 
 
 def _close(deltas: object) -> None:

@@ -19,6 +19,7 @@ from membrane_lite.values.deltas import (
     Finished,
     InputDelta,
     ModelNamed,
+    SignatureDelta,
     TextDelta,
     UsageReported,
 )
@@ -122,6 +123,26 @@ def test_what_is_no_delta_is_named(face: Callable[..., Any], junk: Any) -> None:
     error = failure_of(face, membrane)
     assert (error.type, error.retryable) == ("unknown", False)
     assert f"yielded a {type(junk).__name__}; expected a Delta" in error.message
+    assert adapter.closed == 1
+
+
+@each_face
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        (TextDelta(0, None), "a TextDelta whose text is a NoneType; expected a str"),
+        (InputDelta(0, b"{}"), "a InputDelta whose text is a bytes; expected a str"),
+        (SignatureDelta(0, 7), "a SignatureDelta whose signature is a int; expected a str"),
+    ],
+    ids=["TextDelta", "InputDelta", "SignatureDelta"],
+)
+def test_a_piece_that_is_no_text_is_named_and_what_came_before_is_kept(
+    face: Callable[..., Any], broken: Delta, said: str
+) -> None:
+    membrane, adapter, _ = mine([*HELLO[:3], broken, *HELLO[3:]])
+    error = failure_of(face, membrane)
+    assert (error.type, error.message) == ("unknown", f"the adapter yielded {said}")
+    assert error.raw_assistant_text == ("" if face is complete else "Hello")
     assert adapter.closed == 1
 
 
