@@ -16,18 +16,22 @@ from .error_table import classify_exception
 from .errors import MembraneError, aborted
 from .providers.base import Adapter, HttpAdapter
 from .retry import Retry, classify_failure, retry_decision
-from .values.deltas import BlockEnd, BlockStart, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
+from .values.base import Record
+from .values.deltas import (
+    AnswerHead,
+    BlockEnd,
+    BlockStart,
+    Delta,
+    InputDelta,
+    SignatureDelta,
+    TextDelta,
+    ThinkingDelta,
+    UsageReported,
+)
 from .values.options import RetryConfig, RetryInfo
 from .values.requests import ProviderRequest
 
-# The deltas that carry a piece of a block, and the field that holds it.
-PIECE_FIELDS: Final[Mapping[type, str]] = {
-    TextDelta: "text",
-    ThinkingDelta: "text",
-    InputDelta: "text",
-    SignatureDelta: "signature",
-}
-CONTENT: Final = frozenset([BlockStart, *PIECE_FIELDS, BlockEnd])
+CONTENT: Final = frozenset([BlockStart, TextDelta, ThinkingDelta, InputDelta, SignatureDelta, BlockEnd])
 
 
 class CallPlan:
@@ -147,19 +151,26 @@ def _watched(deltas: Iterable[Delta], call: Call) -> Iterator[Delta]:
     try:
         for delta in deltas:
             call.check()
-            _check_piece(delta)
+            _check_types(delta)
             yield delta
     finally:
         _close(deltas)
 
 
-def _check_piece(delta: Delta) -> None:
-    field = PIECE_FIELDS.get(type(delta))
-    if field is not None and not isinstance(getattr(delta, field), str):
-        found = type(getattr(delta, field)).__name__
-        raise MembraneError(
-            "unknown", f"the adapter yielded a {type(delta).__name__} whose {field} is a {found}; expected a str"
-        )
+def _check_types(delta: Delta) -> None:
+    for field, expected in FIELD_TYPES.get(type(delta), {}).items():
+        value = getattr(delta, field)
+        if not isinstance(value, expected):
+            raise _wrong_field(delta, field, value, expected.__name__)
+    if type(delta) is UsageReported:
+        for name, count in delta.counts.items():
+            if not isinstance(count, (int, float, type(None))):
+                raise _wrong_field(delta, f"counts[{name!r}]", count, "number")
+
+
+def _wrong_field(delta: Delta, field: str, value: object, expected: str) -> MembraneError:
+    found = f"{type(delta).__name__} whose {field} is of type {type(value).__name__}"
+    return MembraneError("unknown", f"the adapter yielded a {found}; expected {expected}")
 
 
 def _close(deltas: object) -> None:
@@ -209,3 +220,16 @@ def redacted(adapter: Adapter, raw_request: Any) -> Any:
     """The body as it may be shown; an adapter of the caller's own holds no secrets that we know of."""
     redact = getattr(adapter, "redacted", None)
     return raw_request if redact is None else redact(raw_request)
+
+
+# What the fields of a delta must be for the turn to put an answer together from it.
+FIELD_TYPES: Final[Mapping[type, Mapping[str, type]]] = {
+    BlockStart: {"index": int, "block": Record},
+    TextDelta: {"index": int, "text": str},
+    ThinkingDelta: {"index": int, "text": str},
+    InputDelta: {"index": int, "text": str},
+    SignatureDelta: {"index": int, "signature": str},
+    BlockEnd: {"index": int},
+    UsageReported: {"counts": Mapping},
+    AnswerHead: {"headers": Mapping},
+}

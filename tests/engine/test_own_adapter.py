@@ -130,18 +130,27 @@ def test_what_is_no_delta_is_named(face: Callable[..., Any], junk: Any) -> None:
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        (TextDelta(0, None), "a TextDelta whose text is a NoneType; expected a str"),
-        (InputDelta(0, b"{}"), "a InputDelta whose text is a bytes; expected a str"),
-        (SignatureDelta(0, 7), "a SignatureDelta whose signature is a int; expected a str"),
+        (TextDelta(0, None), "TextDelta whose text is of type NoneType; expected str"),
+        (InputDelta(0, b"{}"), "InputDelta whose text is of type bytes; expected str"),
+        (SignatureDelta(0, 7), "SignatureDelta whose signature is of type int; expected str"),
+        (TextDelta("1", "!"), "TextDelta whose index is of type str; expected int"),
+        (BlockStart(1, "text"), "BlockStart whose block is of type str; expected Record"),
+        (BlockEnd(None), "BlockEnd whose index is of type NoneType; expected int"),
+        (UsageReported(None), "UsageReported whose counts is of type NoneType; expected Mapping"),
+        (
+            UsageReported({"input_tokens": "3"}),
+            "UsageReported whose counts['input_tokens'] is of type str; expected number",
+        ),
+        (AnswerHead([], None, None), "AnswerHead whose headers is of type list; expected Mapping"),
     ],
-    ids=["TextDelta", "InputDelta", "SignatureDelta"],
+    ids=lambda value: type(value).__name__ if isinstance(value, Delta) else "",
 )
-def test_a_piece_that_is_no_text_is_named_and_what_came_before_is_kept(
+def test_a_field_of_another_type_is_named_and_what_came_before_is_kept(
     face: Callable[..., Any], broken: Delta, said: str
 ) -> None:
     membrane, adapter, _ = mine([*HELLO[:3], broken, *HELLO[3:]])
     error = failure_of(face, membrane)
-    assert (error.type, error.message) == ("unknown", f"the adapter yielded {said}")
+    assert (error.type, error.message) == ("unknown", f"the adapter yielded a {said}")
     assert error.raw_assistant_text == ("" if face is complete else "Hello")
     assert adapter.closed == 1
 
