@@ -211,6 +211,7 @@ ONE_HOUR = {"type": "ephemeral", "ttl": "1h"}
 MARKED = {"type": "ephemeral"}
 THINKING = {"type": "enabled", "budget_tokens": 1024}
 BETA = "interleaved-thinking-2025-05-14"
+PDF = {"type": "base64", "media_type": "application/pdf", "data": "JVBE"}
 BODIES: dict[str, tuple[dict[str, Any], Json]] = {
     "plain": ({}, {**BASE, **ID}),
     "a stream is not said in the body that is sent": ({"stream": True}, {**BASE, **ID, "stream": True}),
@@ -262,6 +263,14 @@ BODIES: dict[str, tuple[dict[str, Any], Json]] = {
             "system": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
         },
         {**BASE, "system": "a\n\nb", "modelId": "anthropic.claude-3-sonnet-20240229-v1:0"},
+    ),
+    "a document": (
+        {"messages": [{"role": "user", "content": [{"type": "document", "source": PDF, "title": "a.pdf"}]}]},
+        {
+            **BASE,
+            "messages": [{"role": "user", "content": [{"type": "document", "source": PDF, "title": "a.pdf"}]}],
+            **ID,
+        },
     ),
     "an image's address is for others": (
         {"messages": [{"role": "user", "content": [{"type": "image", "source": {"x": 1}, "source_url": "u"}]}]},
@@ -792,3 +801,33 @@ def test_a_streamed_answer_and_a_whole_one_say_the_same() -> None:
     )
     assert streamed.raw.response["content"] == whole.raw.response["content"]
     assert streamed.details.usage.estimated_cost == whole.details.usage.estimated_cost is not None
+
+
+@pytest.mark.parametrize("face", ["complete", "stream"])
+def test_a_refusal(face: str) -> None:
+    details = {"type": "refusal", "category": "cyber", "explanation": "No."}
+    message = {
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5-20250929",
+        "content": [],
+        "stop_reason": "refusal",
+        "stop_details": details,
+        "usage": {"input_tokens": 3, "output_tokens": 1},
+    }
+    started = {**message, "stop_reason": None, "stop_details": None}
+    ended = {"stop_reason": "refusal", "stop_sequence": None, "stop_details": details}
+    events = [
+        {"type": "message_start", "message": started},
+        {"type": "message_delta", "delta": ended, "usage": {"output_tokens": 1}},
+        {"type": "message_stop"},
+    ]
+    answers = {
+        "complete": Raw(200, {"Content-Type": "application/json"}, json.dumps(message)),
+        "stream": Raw(200, FRAMES, b"".join(bedrock.chunk(json.dumps(event).encode()) for event in events)),
+    }
+    with served([answers[face]]) as (membrane, _):
+        response: Any = getattr(membrane, face)(HI)
+    stop = response.details.stop
+    assert (response.text, response.stop_reason) == ("", "refusal")
+    assert (stop.provider_reason, stop.category, stop.refusal) == ("refusal", "cyber", "No.")

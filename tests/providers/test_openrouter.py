@@ -325,6 +325,54 @@ def test_images_the_model_made(answer: Raw) -> None:
     assert response.raw.response["choices"][0]["message"]["images"] == [INLINE, REMOTE]
 
 
+def test_audio_a_document_and_an_image_go_in_as_parts() -> None:
+    content = [
+        {"type": "audio", "source": {"type": "base64", "media_type": "audio/wav", "data": "QUJD"}},
+        {
+            "type": "document",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"},
+            "filename": "a.pdf",
+        },
+        {"type": "image", "source": {"type": "url", "url": "https://a/b.png"}},
+    ]
+    body = rendered(request(messages=[{"participant": "User", "content": content}]))
+    assert body["messages"][0]["content"] == [
+        {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBE"}},
+        REMOTE,
+    ]
+
+
+PIECES = [{"id": "audio_1", "transcript": "Hello"}, {"data": "QQ=="}, {"transcript": " there"}, {"data": "QkNE"}]
+SPOKEN = {
+    "whole": whole(content=None, audio={"id": "audio_1", "data": "QUJDRA==", "transcript": "Hello there"}),
+    "in pieces, each base64 by itself": chunks(*({"audio": piece} for piece in PIECES)),
+}
+
+
+@pytest.mark.parametrize("answer", SPOKEN.values(), ids=SPOKEN.keys())
+def test_audio_comes_back_with_what_it_says_and_goes_back_as_its_id(answer: Raw) -> None:
+    with served(answer) as (membrane, _):
+        response: Any = membrane.stream(request())
+    (spoken,) = response.content
+    assert (spoken.type, spoken.source["data"], spoken.transcript) == ("audio", "QUJDRA==", "Hello there")
+    history = [*request()["messages"], *response.as_messages(), *request()["messages"]]
+    assert rendered(request(messages=history))["messages"][1]["audio"] == {"id": "audio_1"}
+
+
+REFUSED = {
+    "whole": whole(content=None, refusal="I cannot."),
+    "in pieces": chunks({"refusal": "I "}, {"refusal": "cannot."}),
+}
+
+
+@pytest.mark.parametrize("answer", REFUSED.values(), ids=REFUSED.keys())
+def test_a_refusal_is_told_apart_from_text(answer: Raw) -> None:
+    with served(answer) as (membrane, _):
+        response: Any = membrane.stream(request())
+    assert (response.text, response.stop_reason, response.details.stop.refusal) == ("", "refusal", "I cannot.")
+
+
 def test_what_a_call_cost_and_who_answered() -> None:
     with served(Reply("Hello", usage=wire.Usage(9, 3, cache_read_tokens=4))) as (membrane, _):
         response: Any = membrane.stream(request())
