@@ -185,10 +185,6 @@ class NativeAssembler:
             return ToolUse(**{**vars(block), "name": self._tool_names[block.name]})
         return block
 
-    def noted(self, delta: Delta) -> Sequence[AnyEvent]:
-        NOTES[type(delta)](self.record, delta)
-        return ()
-
 
 def _meta(index: int, block: Block) -> ChunkMeta:
     if isinstance(block, ToolUse):
@@ -250,6 +246,17 @@ FINISHERS: Final[dict[type, Callable[[Any, str, str], Any]]] = {
 }
 EVENT_TYPES: Final[dict[type, str]] = {ToolUse: "tool_call", RedactedThinking: "thinking"}
 
+
+def _noting(note: Callable[[AnswerRecord, Any], None]) -> Callable[[NativeAssembler, Any], Sequence[AnyEvent]]:
+    """The handler of a delta that is only kept: no event says so."""
+
+    def handler(assembler: NativeAssembler, delta: Delta) -> Sequence[AnyEvent]:
+        note(assembler.record, delta)
+        return ()
+
+    return handler
+
+
 NOTES: Final[dict[type[Delta], Callable[[AnswerRecord, Any], None]]] = {
     AnswerHead: AnswerRecord.answer_head,
     ModelNamed: AnswerRecord.model_named,
@@ -265,5 +272,5 @@ HANDLERS: Final[dict[type[Delta], Callable[[NativeAssembler, Any], Sequence[AnyE
     InputDelta: NativeAssembler.input,
     SignatureDelta: NativeAssembler.signature,
     BlockEnd: NativeAssembler.block_end,
-    **dict.fromkeys(NOTES, NativeAssembler.noted),
+    **{kind: _noting(note) for kind, note in NOTES.items()},
 }

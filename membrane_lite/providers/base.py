@@ -345,7 +345,7 @@ class HttpAdapter:
     def _events(self, body: Iterable[bytes], stream: ByteStream, call: Call, records: Records) -> Iterator[Delta]:
         """Deltas of an event stream, until its decoder says it is complete and nothing more is to come."""
         decoder, deadlines, seen, trailing = self._codec.decoder(), call.deadlines, 0, False
-        chunks = UntilEnd(body)
+        chunks, counts_progress = UntilEnd(body), call.deadlines.counts_progress
         try:
             for event in records(chunks):
                 if not event.data or event.data.isspace():
@@ -353,7 +353,7 @@ class HttpAdapter:
                 if not seen:
                     deadlines.first_event()
                 for delta in self._decoded(decoder, event):
-                    if deadlines.counts_progress and isinstance(delta, PROGRESS):
+                    if counts_progress and isinstance(delta, PROGRESS):
                         deadlines.progressed()
                     yield delta
                 seen += 1

@@ -401,9 +401,11 @@ class GeminiDecoder:
                 self._other(candidate)
             else:
                 deltas += self._candidate(candidate)
-        if not candidates and self._block_reason:
+        if candidates:
+            return deltas
+        if self._block_reason:
             self.complete = True
-        elif not candidates and not any(field in chunk for field in ANSWER_FIELDS):
+        elif not any(field in chunk for field in ANSWER_FIELDS):
             deltas.append(Unknown("chunk", chunk))
         return deltas
 
@@ -421,11 +423,13 @@ class GeminiDecoder:
 
     def _candidate(self, candidate: Json) -> list[Delta]:
         deltas: list[Delta] = []
-        for part in (candidate.get("content") or {}).get("parts") or ():
-            deltas += self.text(part) if "text" in part else self._part(part)
         for field, value in candidate.items():
-            if value and field != "content":
-                self._around[field] = value
+            if field != "content":
+                if value:
+                    self._around[field] = value
+                continue
+            for part in (value or {}).get("parts") or ():
+                deltas += self.text(part) if "text" in part else self._part(part)
         # Older versions sent the unspecified one on every chunk but the last.
         if candidate.get("finishReason") not in NO_FINISH_REASONS:
             self.complete = bool(string(candidate["finishReason"]))
