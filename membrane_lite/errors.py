@@ -142,6 +142,13 @@ class MembraneError(Exception):
         self.__cause__ = cause
         return self
 
+    def told_as(self, message: str) -> MembraneError:
+        """The same error in other words. What it was made from is forgotten: it says what these words leave out."""
+        self.message = message
+        self.args = (self.type, message)
+        self.__cause__ = self.__context__ = None
+        return self
+
     def inside(self, path: str, placeholder: str = "") -> MembraneError:
         """The same error, whose path lies inside `path`; the placeholder that begins it stands for `path` itself."""
         rest = self.message[len(placeholder) :] if placeholder and self.message.startswith(placeholder) else None

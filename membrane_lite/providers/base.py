@@ -242,6 +242,8 @@ class HttpAdapter:
             deltas = [self._head(stream, call), *self._document(stream, stream, call)]
             stream.finish()
             return deltas
+        except MembraneError as error:
+            raise self._without_secrets(error) from error.__cause__
         finally:
             stream.close()
 
@@ -262,6 +264,8 @@ class HttpAdapter:
             else:
                 yield from self._events(chunks, stream, call, self._records)
             stream.finish()
+        except MembraneError as error:
+            raise self._without_secrets(error) from error.__cause__
         finally:
             stream.close()
 
@@ -310,7 +314,7 @@ class HttpAdapter:
         except MembraneError as error:
             if self._connect_timeout_is_final and error.provider_error_code == "connect_timeout":
                 raise error.with_class("deadline") from error.__cause__
-            raise
+            raise self._without_secrets(error) from error.__cause__
 
     def _request(self, provider_request: ProviderRequest, body: Json, streamed: bool) -> HttpRequest:
         media_type, content = self._content(body)
@@ -386,6 +390,15 @@ class HttpAdapter:
     @property
     def _redactor(self) -> Redactor:
         return Redactor([*self._auth.secrets, *secret_values(self._own_headers)]) + self._transport.redactor
+
+    def _without_secrets(self, error: MembraneError) -> MembraneError:
+        """The same error. The layers below quote what they could not read: a server may have sent a secret back."""
+        redact, exc = self._redactor.text, error.__cause__
+        quoted = redact(error.message) != error.message
+        while exc is not None and not quoted:
+            quoted = redact(str(exc)) != str(exc)
+            exc = exc.__cause__ or exc.__context__
+        return error.told_as(redact(error.message)) if quoted else error
 
     def _refusal(self, stream: ByteStream, call: Call, model: str) -> MembraneError:
         """The error an answer of status 300 or more is; its body is read, bounded, and its connection given back."""

@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -325,6 +326,25 @@ def test_an_error_tells_no_secret(kind: str, stream: bool) -> None:
     assert (error.type, error.http_status) == ("auth", 401)
     assert "wrong key [redacted] or [redacted]-2" in error.message
     assert KEY not in json.dumps(error.to_dict())
+
+
+QUOTED: dict[str, bytes] = {
+    "a status line": f"HTTP/1.1 {KEY}\r\n\r\n".encode(),
+    "another protocol": f"X-Api-Key: {KEY}\r\n\r\n".encode(),
+    "the size of a chunk": f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{KEY}\r\n".encode(),
+    "a coding": f"HTTP/1.1 200 OK\r\nContent-Encoding: {KEY}\r\nContent-Length: 1\r\n\r\nx".encode(),
+    "a length": f"HTTP/1.1 200 OK\r\nContent-Length: {KEY}\r\n\r\n".encode(),
+}
+
+
+@each_way
+@pytest.mark.parametrize("sent", QUOTED.values(), ids=QUOTED.keys())
+def test_nor_one_that_came_back_where_no_http_was_understood(kind: str, stream: bool, sent: bytes) -> None:
+    with answered(faults.garbage(data=sent), kind=kind) as (adapter, _):
+        error = failure(adapter, stream=stream)
+    told = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    assert error.type in ("network", "server")
+    assert KEY not in told + repr(error) + repr(error.args) + json.dumps(error.to_dict())
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["at once", "streamed"])
