@@ -400,7 +400,7 @@ class GeminiDecoder:
             if candidate.get("index"):
                 self._other(candidate)
             else:
-                deltas += self._candidate(candidate)
+                self._candidate(candidate, deltas)
         if candidates:
             return deltas
         if self._block_reason:
@@ -421,8 +421,7 @@ class GeminiDecoder:
             deltas.append(UsageReported(counts(self._usage)))
         return deltas
 
-    def _candidate(self, candidate: Json) -> list[Delta]:
-        deltas: list[Delta] = []
+    def _candidate(self, candidate: Json, deltas: list[Delta]) -> None:
         for field, value in candidate.items():
             if field != "content":
                 if value:
@@ -433,7 +432,6 @@ class GeminiDecoder:
         # Older versions sent the unspecified one on every chunk but the last.
         if candidate.get("finishReason") not in NO_FINISH_REASONS:
             self.complete = bool(string(candidate["finishReason"]))
-        return deltas
 
     def _other(self, candidate: Json) -> None:
         """A second candidate (candidateCount > 1) is kept raw, its parts after one another."""
@@ -562,7 +560,8 @@ def counts(usage: Mapping[str, Any]) -> dict[str, Any]:
     What tools put into the prompt (toolUsePromptTokenCount) is not part of it, and is left in the raw answer.
     """
     prompt, said = count_or_none(usage.get("promptTokenCount")), count_or_none(usage.get("candidatesTokenCount"))
-    read, thoughts = count_or_none(usage.get("cachedContentTokenCount")), count_or_none(usage.get("thoughtsTokenCount"))
+    read = count_or_none(usage["cachedContentTokenCount"]) if "cachedContentTokenCount" in usage else None
+    thoughts = count_or_none(usage["thoughtsTokenCount"]) if "thoughtsTokenCount" in usage else None
     ours: dict[str, Any] = {}
     if prompt is not None:
         ours["input_tokens"] = max(0, prompt - read) if read else prompt
