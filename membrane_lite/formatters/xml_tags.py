@@ -1,0 +1,32 @@
+"""The vocabulary of the XML transcript: its tags, in both spellings, and what counts as white space between them.
+
+A tag may carry the namespace prefix: `<invoke name="x">` is `<invoke name="x">`. It is read in opening and closing
+tags alike, whether or not they agree, and never written.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+NAMESPACE: Final = "antml:"
+
+# The tags that make a block, and the type of that block in events. `invoke` and `parameter` stand inside calls.
+BLOCK_TYPES: Final = {"thinking": "thinking", "function_calls": "tool_call", "function_results": "tool_result"}
+INNER_TAGS: Final = ("invoke", "parameter")
+
+THINKING_OPENER: Final = "<thinking>"
+CALLS_OPENER: Final = "<function_calls>"
+CALLS_CLOSER: Final = "</function_calls>"
+RESULTS_OPENER: Final = "<function_results>"
+RESULTS_CLOSER: Final = "</function_results>"
+
+# A value that stands directly after its parameter's opener in this form is taken exactly as written.
+CDATA_OPENER: Final = "<![CDATA["
+CDATA_CLOSER: Final = "]]>"
+
+# What ECMAScript's trim() and \s take (ECMA-262, 12.2 and 12.3), for the transcripts were first written there: unlike
+# str.strip(), U+FEFF too, and neither U+001C to U+001F nor U+0085.
+WHITESPACE: Final = (
+    "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
