@@ -1,7 +1,7 @@
 """The vocabulary of the XML transcript: its tags, in both spellings, and what counts as white space between them.
 
-A tag may carry the namespace prefix, `<antml:invoke name="x">` for `<invoke name="x">`. It is read in opening and in closing
-tags, whether or not they agree, and never written.
+A tag name may carry the namespace prefix, in opening and in closing tags, whether or not the two agree; it is read, and
+never written.
 """
 
 from __future__ import annotations
