@@ -19,6 +19,7 @@ from .formatters.base import BuildSettings, Formatter, Logger, tool_mode
 from .formatters.native import NativeFormatter
 from .formatters.request_size import max_request_bytes
 from .providers.base import Adapter, read_milliseconds
+from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS
 from .turn import Turn, TurnOptions
 from .values.content import Text
 from .values.events import (
@@ -145,6 +146,7 @@ class Membrane:
         on_response: Callable[[Any], object] | None = None,
         on_retry: Callable[[RetryInfo], object] | None = None,
         max_tool_depth: int = DEFAULT_MAX_TOOL_DEPTH,
+        max_resumption_rounds: int = DEFAULT_MAX_RESUMPTION_ROUNDS,
         signal: AbortSignal | None = None,
         timeout_ms: int | None = None,
         idle_timeout_ms: int | None = None,
@@ -157,7 +159,9 @@ class Membrane:
 
         on_chunk(text, meta), on_block(event), on_content_block_update(index, block), on_usage(usage),
         on_pre_tool_content(text), on_response(raw). on_tool_calls(calls) or (calls, context) returns the results, and
-        the loop goes on until the model calls no tool, or the round at max_tool_depth has run. Raises MembraneError.
+        the loop goes on until the model calls no tool, or the round at max_tool_depth has run. max_resumption_rounds:
+        how often a transcript goes on behind a stop sequence that stood inside a block; -1 is no limit. Raises
+        MembraneError.
         """
         checked = read_request(request)
         if not checked.streaming and on_tool_calls is not None:
@@ -179,6 +183,8 @@ class Membrane:
             streamed=checked.streaming,
             runs_tools=on_tool_calls is not None,
             max_tool_depth=max_tool_depth,
+            resumes=checked.streaming,
+            max_resumption_rounds=None if max_resumption_rounds == -1 else max_resumption_rounds,
             timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
         )
         if not checked.streaming:
@@ -205,6 +211,7 @@ class Membrane:
         progress_timeout_ms: int | None = None,
         refusal_retries: int = 0,
         max_tool_depth: int | None = None,
+        max_resumption_rounds: int = DEFAULT_MAX_RESUMPTION_ROUNDS,
         emit_tokens: bool = True,
         emit_blocks: bool = True,
         emit_usage: bool = True,
@@ -216,8 +223,9 @@ class Membrane:
     ) -> YieldingStream:
         """A stream to loop over; nothing is sent until the first event is asked for.
 
-        timeout_ms spans each provider call with its waits. max_tool_depth: None or -1 is no limit. The loop ends with
-        one event of type complete, aborted or error; a failure is such an event, not an exception.
+        timeout_ms spans each provider call with its waits. max_tool_depth: None or -1 is no limit, for
+        max_resumption_rounds it is -1. refusal_retries: not in a transcript. The loop ends with one event of type
+        complete, aborted or error; a failure is such an event, not an exception.
         """
         check_signal(signal)
         controller = AbortController()
@@ -233,6 +241,8 @@ class Membrane:
             ),
             runs_tools=True,
             max_tool_depth=None if max_tool_depth == -1 else max_tool_depth,
+            resumes=True,
+            max_resumption_rounds=None if max_resumption_rounds == -1 else max_resumption_rounds,
             refusal_retries=refusal_retries,
             timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
             timeout_scope="round",
@@ -249,11 +259,16 @@ class Membrane:
 
     def _turn(self, request: Request, formatter: Formatter | None, **how: Any) -> Turn:
         """A turn of this Membrane; `how` are fields of TurnOptions."""
+        chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", NativeFormatter)()
+        transcript = tool_mode(request, chosen) == "xml" and chosen.supports_xml_tools
+        if transcript and how.get("streamed", True) and how.get("refusal_retries"):
+            self._settings.warn("refusal_retries: left out, a streamed transcript is not sent again")
+            how = {**how, "refusal_retries": 0}
         options = TurnOptions(
             settings=self._settings, before_request=self._hooks.before_request, registry=self._registry, **how
         )
-        chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", NativeFormatter)()
-        tool_mode(request, chosen)
+        if options.max_resumption_rounds is not None:
+            check_whole_number("max_resumption_rounds", options.max_resumption_rounds, lowest=0)
         if options.max_tool_depth is not None:
             check_whole_number("max_tool_depth", options.max_tool_depth)
         check_whole_number("refusal_retries", options.refusal_retries, lowest=0)

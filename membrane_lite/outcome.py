@@ -13,7 +13,7 @@ from .call import own_code
 from .formatters import cache_markers
 from .formatters.assembly import AnswerRecord
 from .pricing import estimate_cost, find_price
-from .values.content import Block, ToolUse, joined_text
+from .values.content import Block, ToolUse
 from .values.deltas import Finished
 from .values.responses import (
     CacheDetails,
@@ -26,7 +26,7 @@ from .values.responses import (
     Timing,
     Usage,
 )
-from .values.tools import ToolCall, ToolResult, call_of, result_block
+from .values.tools import ToolCall, ToolResult, calls_of, result_block
 
 KNOWN_STOP_REASONS: Final = frozenset(
     [
@@ -70,7 +70,13 @@ class Round(NamedTuple):
 
     @property
     def calls(self) -> list[ToolCall]:
-        return [call_of(block) for block in self.content if isinstance(block, ToolUse)]
+        return calls_of(self.content)
+
+    @property
+    def ordered_results(self) -> list[ToolResult]:
+        """The results as their calls stand, for formats that pair them by place; those of no call last."""
+        places = {call.id: place for place, call in enumerate(self.calls)}
+        return sorted(self.results, key=lambda result: places.get(result.tool_use_id, len(places)))
 
 
 class Timed(NamedTuple):
@@ -138,7 +144,7 @@ def content_of(rounds: Iterable[Round]) -> list[Block]:
     """The blocks of all rounds, each round's results behind its calls."""
     blocks: list[Block] = []
     for done in rounds:
-        blocks += [*done.content, *map(result_block, done.results)]
+        blocks += [*done.content, *map(result_block, done.ordered_results)]
     return blocks
 
 
@@ -150,6 +156,7 @@ def response_of(
     requested: str,
     provider: str,
     assistant: str,
+    raw_text: str,
 ) -> Response:
     """The response of a turn that ended by itself; `rounds` holds at least one."""
     last = rounds[-1]
@@ -175,7 +182,7 @@ def response_of(
             request_id=record.head.request_id if record.head else None,
             rate_limit=dict(record.head.rate_limit) if record.head and record.head.rate_limit else None,
         ),
-        raw_assistant_text=joined_text(content),
+        raw_assistant_text=raw_text,
         tool_calls=[call for done in rounds for call in done.calls],
         tool_results=[result for done in rounds for result in done.results],
         raw=Raw(
@@ -195,6 +202,7 @@ def _stop(last: Round) -> StopDetails:
         was_truncated=last.stop_reason == "max_tokens",
         refusal=last.finished.refusal,
         category=last.finished.category,
+        unclosed_tool_block=last.record.unclosed_tool_block,
     )
 
 

@@ -2,7 +2,8 @@
 
     build -> before_request -> attempts -> events as they arrive -> response, usage
       ^                                                                   |
-      '--- results taken in <--- tool-calls event <--- the model calls ---'
+      |--- results taken in <--- tool-calls event <--- the model calls ---|
+      '--- the stop sequence put back <--- it stood inside a block -------'
 
 The generator yields events. Whoever runs it answers a tool-calls event by provide() before asking for the next one.
 It ends with exactly one of complete, aborted, error, and raises only what the interpreter itself raises.
@@ -21,7 +22,7 @@ from .call import NEVER, own_code
 from .error_table import classify_exception
 from .errors import CALL_TIMEOUT, MembraneError, aborted, own_code_error, wrong_type
 from .formatters.assembly import AnswerRecord
-from .formatters.base import Assembler, BuildSettings, Formatter
+from .formatters.base import Assembler, BuildSettings, Formatter, ToolTexts
 from .outcome import (
     KNOWN_STOP_REASONS,
     Round,
@@ -34,7 +35,7 @@ from .outcome import (
     usage_of,
 )
 from .providers.base import Adapter, HttpAdapter
-from .values.content import ToolUse, joined_text
+from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS, TOLD_AT, ResumptionGuard
 from .values.deltas import Finished
 from .values.events import (
     Aborted,
@@ -51,7 +52,6 @@ from .values.messages import Message
 from .values.requests import ProviderRequest, Request
 from .values.responses import AbortedResponse, Response, Usage
 from .values.tools import ToolCall, ToolContext, ToolResult
-from .wire.json_text import compact
 
 TimeoutScope = Literal["turn", "round"]
 AbortReason = Literal["user", "timeout", "error"]
@@ -61,8 +61,9 @@ AbortReason = Literal["user", "timeout", "error"]
 class TurnOptions:
     """How a turn runs. runs_tools: calls are given out and their results awaited; otherwise one round is all.
 
-    max_tool_depth: the depth, from 0, after whose tools nothing more is sent; None is no limit. timeout_ms spans the
-    whole turn, or each of its provider calls with their waits. warned: told once of what is odd but no error.
+    max_tool_depth: the depth, from 0, after whose tools nothing more is sent; None is no limit. resumes: a round that a
+    stop sequence ended by accident is continued, at most max_resumption_rounds times. timeout_ms spans the whole turn,
+    or each of its provider calls with their waits.
     """
 
     plan: CallPlan
@@ -70,6 +71,8 @@ class TurnOptions:
     streamed: bool = True
     runs_tools: bool = False
     max_tool_depth: int | None = None
+    resumes: bool = False
+    max_resumption_rounds: int | None = DEFAULT_MAX_RESUMPTION_ROUNDS
     refusal_retries: int = 0
     timeout_ms: float | None = None
     timeout_scope: TimeoutScope = "turn"
@@ -91,6 +94,8 @@ class Turn:
         self._conversation: Final = formatter.conversation(request, options.settings)
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
+        self._resumptions: Final = ResumptionGuard(options.max_resumption_rounds)
+        self._resuming = False
         self._arriving: Assembler | None = None
         self._sent: Sent | None = None
         self._results: Sequence[ToolResult] = ()
@@ -154,7 +159,7 @@ class Turn:
             message=message,
             partial_content=content,
             partial_usage=usage_of(records),
-            raw_assistant_text=joined_text(content),
+            raw_assistant_text=self._conversation.raw_text(content),
             tool_calls=[call for done in self._rounds for call in done.calls],
             tool_results=[result for done in self._rounds for result in done.results],
         )
@@ -166,27 +171,35 @@ class Turn:
     # The loop
 
     def _run(self) -> Iterator[AnyEvent]:
-        limit = self._options.max_tool_depth
         call_ends, usage = self._call_ends("turn"), Usage()
-        while limit is None or self.tool_depth <= limit:
-            done, assembler = yield from self._round(min(call_ends, self._call_ends("round")))
+        while self._may_go_on():
+            done = yield from self._round(min(call_ends, self._call_ends("round")))
             yield RoundAnswered(done.raw_response)
             usage = self._usage()
             yield UsageSeen(usage)
-            if self._calls_tools(done):
-                yield from self._tools(done)
+            calls = self._conversation.calls(done.content, done.stop_reason) if self._options.runs_tools else []
+            if calls:
+                yield from self._tools(done, calls)
                 self._check(call_ends)
-            elif not self._conversation.resumes(assembler):
+            elif not (yield from self._resumed(done)):
                 break
         yield Complete(self._response(usage))
 
-    def _round(self, call_ends: float) -> Generator[AnyEvent, None, tuple[Round, Assembler]]:
+    def _may_go_on(self) -> bool:
+        """Resumptions count into the depth: each is a provider call of this turn as well."""
+        limit = self._options.max_tool_depth
+        return limit is None or self.tool_depth + self._resumptions.count <= limit
+
+    def _round(self, call_ends: float) -> Generator[AnyEvent, None, Round]:
         """One provider call, and those that take its place while it is refused."""
         refusals = 0
         waits_ms: list[int] = []
         while True:
             provider_request = self._built()
             assembler = self._arriving = self._conversation.assembler()
+            if self._resuming:  # what the last round wrote is the beginning of what arrives now
+                self._rounds[-1] = self._rounds[-1]._replace(content=[])
+                self._resuming = False
             sent = self._sent = Sent(self._plan.on_request, assembler.record.forget)
             yield from self._answer(assembler, provider_request, sent, call_ends)
             waits_ms += sent.waits_ms
@@ -194,7 +207,7 @@ class Turn:
             self._arriving = None
             if done.stop_reason != "refusal" or refusals >= self._options.refusal_retries:
                 self._rounds.append(done)
-                return done, assembler
+                return done
             refusals += 1
             self._refused.append(done.record)
             yield Retrying(refusals, self._options.refusal_retries, "refusal", done.finished.category)
@@ -241,41 +254,65 @@ class Turn:
             raw = self._adapter.record(finished.envelope, content)
         reason = stop_reason_of(finished, content)
         if reason not in KNOWN_STOP_REASONS:
-            self._options.settings.warn("%s stopped for %r, which is no known reason", self._provider, reason)
+            self._warn("%s stopped for %r, which is no known reason", self._provider, reason)
         return Round(content, record, finished, reason, sent.raw_request, raw, waits_ms, [])
 
     # Tools
 
-    def _calls_tools(self, done: Round) -> bool:
-        return self._options.runs_tools and done.stop_reason == "tool_use" and bool(done.calls)
-
-    def _tools(self, done: Round) -> Iterator[AnyEvent]:
+    def _tools(self, done: Round, calls: Sequence[ToolCall]) -> Iterator[AnyEvent]:
         """Give the calls out and take their results in. A call with broken arguments is answered, never run."""
-        preamble = joined_text(done.content)
-        if preamble.strip():
-            yield PreToolContent(preamble)
-        calls = [call for call in done.calls if call.unparseable_input is None]
-        refused = [refused_call(call) for call in done.calls if call.unparseable_input is not None]
+        self._resumptions.progressed()
+        texts = self._conversation.tool_texts(done.content, content_of(self._rounds))
+        if texts.preamble.strip():
+            yield PreToolContent(texts.preamble)
+        whole = [call for call in calls if call.unparseable_input is None]
+        refused = [self._refused_call(call) for call in calls if call.unparseable_input is not None]
         self._results, self._injected = (), ()
-        if calls:
-            yield ToolCalls(calls, self._context(done, preamble))
+        if whole:
+            yield ToolCalls(whole, self._context(done, texts))
         done.results.extend([*self._results, *refused])
         self.tool_depth += 1
-        self._conversation.add_results(done.content, done.results, self._injected)
+        yield from self._conversation.add_results(done.content, done.ordered_results, self._injected)
 
-    def _context(self, done: Round, preamble: str) -> ToolContext:
-        uses = [block.to_dict() for block in done.content if isinstance(block, ToolUse)]
+    def _refused_call(self, call: ToolCall) -> ToolResult:
+        return ToolResult(call.id, self._conversation.refusal(call), is_error=True)
+
+    def _context(self, done: Round, texts: ToolTexts) -> ToolContext:
         return ToolContext(
-            raw_text=compact(uses),
-            preamble=preamble,
+            raw_text=texts.raw_text,
+            preamble=texts.preamble,
             depth=self.tool_depth,
             previous_results=[result for earlier in self._rounds for result in earlier.results],
-            accumulated=joined_text(content_of(self._rounds)),
+            accumulated=texts.accumulated,
             round_content=list(done.content),
             signal=self._plan.signal or AbortSignal(),
         )
 
+    # Accidental stops
+
+    def _resumed(self, done: Round) -> Generator[AnyEvent, None, bool]:
+        """Whether the round was stopped by accident and the turn goes on behind the stop sequence."""
+        stop = self._conversation.false_stop() if self._options.resumes else None
+        if stop is None:
+            return False
+        ended = self._resumptions.verdict(stop)
+        if ended is not None:
+            self._warn(RESUMPTION_WARNINGS[ended], stop.sequence, self._resumptions.count)
+            self._rounds[-1] = done._replace(stop_reason=ended)
+            return False
+        if self._resumptions.count == TOLD_AT:
+            self._warn("resumed at round %d after %r: %d input tokens so far", TOLD_AT, stop.sequence, self._input())
+        yield from self._conversation.resume()
+        self._resuming = True
+        return True
+
+    def _input(self) -> int:
+        return usage_of([done.record for done in self._rounds]).input_tokens
+
     # Ends
+
+    def _warn(self, message: str, *args: object) -> None:
+        self._options.settings.warn(message, *args)
 
     @property
     def _provider(self) -> str:
@@ -306,13 +343,14 @@ class Turn:
             requested=self._request.config.model,
             provider=self._provider,
             assistant=self.assistant,
+            raw_text=self._conversation.raw_text(content_of(self._rounds)),
         )
 
 
-def refused_call(call: ToolCall) -> ToolResult:
-    """What the model is told of a call whose arguments are not JSON."""
-    text = f"The call was not run: its arguments are not complete JSON. They were: {call.unparseable_input}"
-    return ToolResult(call.id, text, is_error=True)
+RESUMPTION_WARNINGS: Final = {
+    "no_progress": "no progress: the model was stopped by %r again and again, after %d resumptions the turn ends",
+    "round_limit": "resumption cap: the turn ends, stopped by %r after %d resumptions",
+}
 
 
 # A turn whose depth limit allows no provider call at all.

@@ -253,7 +253,15 @@ def two_rounds() -> list[Round]:
 def test_a_response_of_two_rounds() -> None:
     rounds = two_rounds()
     usage = usage_of([done.record for done in rounds])
-    response = response_of(rounds, usage, Timed(2.5, 0.125), requested="m", provider="mock", assistant="Bot")
+    response = response_of(
+        rounds,
+        usage,
+        Timed(2.5, 0.125),
+        requested="m",
+        provider="mock",
+        assistant="Bot",
+        raw_text="Let me look. It is he",
+    )
     content = [Thinking("t"), Text("Let me look. "), CALL, ToolResultBlock("c1", "seen", False), Text("It is he")]
     assert response == Response(
         content=content,
@@ -270,7 +278,7 @@ def test_a_response_of_two_rounds() -> None:
             request_id="req_2",
             rate_limit={"requests": {"remaining": 4}},
         ),
-        raw_assistant_text="Let me look. It is he",
+        raw_assistant_text="<t>verbatim</t>",
         tool_calls=[ToolCall("c1", "look", {"at": 1})],
         tool_results=[ToolResult("c1", "seen", is_error=False)],
         raw=Raw(request=REQUESTED, response={"id": "msg"}, headers={"request-id": "req_2"}),
@@ -282,7 +290,7 @@ def test_a_response_of_two_rounds() -> None:
 def plain(counts: Mapping[str, Any] | None = None, **more: Any) -> Response:
     done = a_round(Text("a"), finished=Finished("end_turn", None), record=answer(counts), **more)
     usage = usage_of([done.record])
-    return response_of([done], usage, Timed(0.0, None), requested="m", provider="p", assistant="Claude")
+    return response_of([done], usage, Timed(0.0, None), requested="m", provider="p", assistant="Claude", raw_text="")
 
 
 def test_what_is_not_known_is_left_open() -> None:

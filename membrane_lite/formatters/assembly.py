@@ -60,6 +60,7 @@ class AnswerRecord:
         self.counts: dict[str, Any] = {}
         self.finished: Finished | None = None
         self.unknown: list[Unknown] = []
+        self.unclosed_tool_block = False
 
     def forget(self) -> None:
         """The answer broke off before it had any content, and another one takes its place."""

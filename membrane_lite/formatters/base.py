@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from ..errors import MembraneError
+from ..resumption import FalseStop
 from ..values.base import Json
 from ..values.content import Block, Text
 from ..values.deltas import Delta
 from ..values.events import AnyEvent
 from ..values.messages import DEFAULT_ASSISTANT, Message
 from ..values.requests import GenerationConfig, ProviderRequest, Request
-from ..values.tools import Tool, ToolResult
+from ..values.tools import Tool, ToolCall, ToolResult
 from .assembly import AnswerRecord
 from .request_size import DEFAULT_MAX_REQUEST_BYTES
 
@@ -51,7 +52,10 @@ class BuildSettings:
 
 @dataclass
 class BuildOptions:
-    """What build_messages is told beside the messages. participant_mode "simple" puts no names before texts."""
+    """What build_messages is told beside the messages. participant_mode "simple" puts no names before texts.
+
+    thinking: a transcript ends with an opening thinking tag. tool_mode: None takes the formatter's.
+    """
 
     assistant_participant: str = DEFAULT_ASSISTANT
     participant_mode: Literal["simple", "multiuser"] = "multiuser"
@@ -64,6 +68,8 @@ class BuildOptions:
     max_participants_for_stop: int | None = None
     context_prefix: str | None = None
     prefill_user_message: str | None = None
+    thinking: bool = False
+    tool_mode: ToolMode | None = None
     has_cache_marker: Callable[[Message, int], bool] | None = None
     pending_tool_call_ids: frozenset[str] = frozenset()
     on_normalize: Callable[[dict[str, Any]], object] | None = None
@@ -105,6 +111,14 @@ class Assembler(Protocol):
         """The blocks so far, an unfinished one as far as it got."""
 
 
+class ToolTexts(NamedTuple):
+    """The texts of ToolContext: see there."""
+
+    raw_text: str
+    preamble: str
+    accumulated: str
+
+
 class Conversation(Protocol):
     """One turn's dialogue, as a formatter sends it."""
 
@@ -112,13 +126,30 @@ class Conversation(Protocol):
         """The next round's request."""
 
     def assembler(self) -> Assembler:
-        """For the answer to that request."""
+        """For the answer to that request. One asked for anew takes the place of the one before."""
 
-    def resumes(self, assembler: Assembler) -> bool:
-        """Whether the model was stopped by accident and goes on in another round (transcript mode only)."""
+    def calls(self, content: Sequence[Block], stop_reason: str) -> list[ToolCall]:
+        """Those of a round's calls whose results the model waits for."""
 
-    def add_results(self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]) -> None:
-        """A round's blocks and its tools' results, then messages put in by the caller."""
+    def refusal(self, call: ToolCall) -> str:
+        """What the model is told of a call that cannot be run."""
+
+    def tool_texts(self, content: Sequence[Block], turn: Sequence[Block]) -> ToolTexts:
+        """content: the round's blocks; turn: those of all its rounds."""
+
+    def add_results(
+        self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]
+    ) -> Sequence[AnyEvent]:
+        """A round's blocks and its tools' results, then messages put in by the caller. Gives what is told of them."""
+
+    def false_stop(self) -> FalseStop | None:
+        """Of a round that a stop sequence ended by accident, which resume() may continue (transcript mode only)."""
+
+    def resume(self) -> Sequence[AnyEvent]:
+        """The next round goes on where the last one was stopped, behind the stop sequence. Gives what is told of it."""
+
+    def raw_text(self, content: Sequence[Block]) -> str:
+        """The model's text of the turn so far, verbatim. content: the turn's blocks."""
 
 
 class Formatter(Protocol):

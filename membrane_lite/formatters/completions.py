@@ -15,11 +15,9 @@ from typing import Final
 from ..errors import MembraneError
 from ..values.content import Block, Image, Text
 from ..values.messages import Message
-from ..values.requests import ProviderRequest, Request
-from ..values.tools import ToolResult
-from . import request_size
-from .assembly import NativeAssembler
-from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, provider_request
+from ..values.requests import Request
+from .base import BuildOptions, BuildResult, BuildSettings, ToolMode
+from .native import NativeConversation
 
 DEFAULT_EOT_TOKEN: Final = "<|eot|>"
 DEFAULT_MAX_PARTICIPANTS: Final = 10
@@ -57,10 +55,11 @@ class CompletionsFormatter:
         self._case_insensitive: Final = case_insensitive_stops
         self._warns: Final = warn_on_image_strip
 
-    def conversation(self, request: Request, settings: BuildSettings) -> CompletionsConversation:
+    def conversation(self, request: Request, settings: BuildSettings) -> NativeConversation:
+        """One prompt, one answer: without tools there is no second round."""
         if request.tools:
             raise MembraneError("unsupported", NO_TOOLS)
-        return CompletionsConversation(self, request, settings)
+        return NativeConversation(self, request, settings)
 
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """The prompt, and what stops the answer to it. Changes no message."""
@@ -111,41 +110,6 @@ class CompletionsFormatter:
 
     def _spellings(self, name: str) -> list[str]:
         return list(dict.fromkeys([name, name.lower()])) if self._case_insensitive else [name]
-
-
-class CompletionsConversation:
-    """One prompt, one answer: without tools there is no second round."""
-
-    def __init__(self, formatter: CompletionsFormatter, request: Request, settings: BuildSettings) -> None:
-        self._formatter: Final = formatter
-        self._request: Final = request
-        self._settings: Final = settings
-
-    def build(self) -> ProviderRequest:
-        built = self._formatter.build_messages(self._request.messages, self._options())
-        request_size.fit(built.messages, self._settings.max_request_bytes, shed=False)
-        return provider_request(self._request, built)
-
-    def assembler(self) -> NativeAssembler:
-        return NativeAssembler({})
-
-    def resumes(self, assembler: object) -> bool:
-        return False
-
-    def add_results(self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]) -> None:
-        raise MembraneError("unsupported", NO_TOOLS)
-
-    def _options(self) -> BuildOptions:
-        request, settings = self._request, self._settings
-        most = request.max_participants_for_stop
-        return BuildOptions(
-            assistant_participant=request.assistant_participant or settings.assistant_participant,
-            system_prompt=request.system,
-            additional_stop_sequences=request.stop_sequences or (),
-            max_participants_for_stop=settings.max_participants_for_stop if most is None else most,
-            context_prefix=request.context_prefix,
-            warn=settings.warn,
-        )
 
 
 def _text(blocks: Sequence[Block]) -> str:

@@ -27,13 +27,16 @@ from ..values.content import (
     ToolResultBlock,
     ToolUse,
     Video,
+    joined_text,
 )
+from ..values.events import AnyEvent
 from ..values.messages import Message, user_side_name
 from ..values.requests import ProviderRequest, Request
-from ..values.tools import Tool, ToolResult, result_block
+from ..values.tools import Tool, ToolCall, ToolResult, calls_of, result_block
+from ..wire.json_text import compact
 from . import cache_markers, image_media, request_size
 from .assembly import NativeAssembler
-from .base import BuildOptions, BuildResult, BuildSettings, BuildsMessages, ToolMode, provider_request
+from .base import BuildOptions, BuildResult, BuildSettings, BuildsMessages, ToolMode, ToolTexts, provider_request
 from .tool_pairs import repair
 
 SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
@@ -160,19 +163,39 @@ class NativeConversation:
     def assembler(self) -> NativeAssembler:
         return NativeAssembler(self._tool_names)
 
-    def resumes(self, assembler: object) -> bool:
-        """Providers' own roles have no false stops."""
-        return False
+    def calls(self, content: Sequence[Block], stop_reason: str) -> list[ToolCall]:
+        """All of them, where the provider says that it stopped for them."""
+        return calls_of(content) if stop_reason == "tool_use" else []
 
-    def add_results(self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]) -> None:
+    def refusal(self, call: ToolCall) -> str:
+        return f"The call was not run: its arguments are not complete JSON. They were: {call.unparseable_input}"
+
+    def tool_texts(self, content: Sequence[Block], turn: Sequence[Block]) -> ToolTexts:
+        uses = [block.to_dict() for block in content if isinstance(block, ToolUse)]
+        return ToolTexts(compact(uses), joined_text(content), joined_text(turn))
+
+    def add_results(
+        self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]
+    ) -> Sequence[AnyEvent]:
         user = user_side_name(self._assistant)
         self._messages.append(Message(self._assistant, list(content)))
         self._messages.append(Message(user, [result_block(result) for result in results]))
         self._messages.extend(injected)
+        return ()
+
+    def false_stop(self) -> None:
+        """Where roles are the provider's own, a stop sequence never stands for a participant."""
+
+    def resume(self) -> Sequence[AnyEvent]:
+        return ()
+
+    def raw_text(self, content: Sequence[Block]) -> str:
+        return joined_text(content)
 
     def _options(self) -> BuildOptions:
         request, settings = self._request, self._settings
         caching = settings.prompt_caching if request.prompt_caching is None else request.prompt_caching
+        most = request.max_participants_for_stop
         return BuildOptions(
             assistant_participant=self._assistant,
             tools=request.tools,
@@ -180,6 +203,7 @@ class NativeConversation:
             prompt_caching=caching,
             cache_ttl=request.cache_ttl,
             additional_stop_sequences=request.stop_sequences or (),
+            max_participants_for_stop=settings.max_participants_for_stop if most is None else most,
             context_prefix=request.context_prefix,
             prefill_user_message=request.prefill_user_message,
             warn=settings.warn,

@@ -9,6 +9,7 @@ raw item is a carrier: `Text(text="", raw_item=...)`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Union
 
@@ -213,6 +214,6 @@ def is_media(block: Block) -> bool:
     return isinstance(block, (Image, Document, Audio, Video))
 
 
-def joined_text(blocks: list[Block]) -> str:
+def joined_text(blocks: Iterable[Block]) -> str:
     """The visible text of the blocks, with nothing between them."""
     return "".join(block.text for block in blocks if isinstance(block, Text))

@@ -399,6 +399,7 @@ FIELDS: Final[dict[type[Record], dict[str, Read]]] = {
         "was_truncated": _flag,
         "refusal": _TEXT,
         "category": _TEXT,
+        "unclosed_tool_block": _flag,
     },
     Timing: {
         "total_duration_ms": _number,

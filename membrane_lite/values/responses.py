@@ -62,7 +62,8 @@ class Usage(Record):
 class StopDetails(Record):
     """reason: as Response.stop_reason. provider_reason: the provider's word. was_truncated: only for max_tokens.
 
-    refusal: the provider's text about a refusal; category: its kind.
+    refusal: the provider's text about a refusal; category: its kind. unclosed_tool_block: a transcript ended inside a
+    tool call, which is in tool_calls with its text in unparseable_input.
     """
 
     reason: str
@@ -71,6 +72,7 @@ class StopDetails(Record):
     was_truncated: bool = False
     refusal: str | None = None
     category: str | None = None
+    unclosed_tool_block: bool = False
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +45,9 @@ class ToolResult(Record):
 class ToolContext:
     """What on_tool_calls is told beside the calls.
 
-    preamble: the text of this round; accumulated: the text of the turn so far; raw_text: this round's calls as JSON.
+    preamble: the text of this round; accumulated: the text of the turn so far; raw_text: this round's calls as JSON. In
+    a transcript preamble is all that the turn wrote before the calls, accumulated has the tags and results too, and
+    raw_text is the calls' own text.
     depth: rounds already run, 0 at first. previous_results: those of earlier rounds. round_content: all blocks of the
     round, in the provider's order. signal: fires when the call is aborted; a long tool should watch it.
     """
@@ -60,6 +63,11 @@ class ToolContext:
 
 def call_of(block: ToolUse) -> ToolCall:
     return ToolCall(block.id, block.name, block.input, block.unparseable_input)
+
+
+def calls_of(content: Iterable[Block]) -> list[ToolCall]:
+    """The calls among these blocks."""
+    return [call_of(block) for block in content if isinstance(block, ToolUse)]
 
 
 def result_block(result: ToolResult) -> ToolResultBlock:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from membrane_lite import CompletionsFormatter, Image, Membrane, MembraneError, Message, MockAdapter, Text, ToolResult
+from membrane_lite import CompletionsFormatter, Image, Membrane, MembraneError, Message, MockAdapter, Text
 from membrane_lite.formatters.base import BuildOptions, BuildSettings
 from membrane_lite.values.content import Thinking, ToolResultBlock, ToolUse
 from membrane_lite.values.reader import read_request
@@ -198,13 +198,10 @@ def test_tools_are_unsupported_before_anything_is_sent(asked: dict[str, Any]) ->
     assert (caught.value.type, adapter.get_request_log()) == ("unsupported", [])
 
 
-def test_nor_can_they_be_built_or_answered_directly() -> None:
-    request = read_request({"messages": [said("Ann", "hi")], "config": CONFIG})
-    conversation = CompletionsFormatter().conversation(request, BuildSettings())
+def test_nor_can_they_be_built_directly() -> None:
     attempts: list[Any] = [
         lambda: built({"messages": [said("Ann", "hi")], "config": CONFIG, "tools": [TOOL]}),
         lambda: prompt([], tools=[TOOL]),
-        lambda: conversation.add_results([], [ToolResult("1", "r")], []),
     ]
     for attempt in attempts:
         with pytest.raises(MembraneError, match="carries none") as caught:
@@ -215,4 +212,4 @@ def test_nor_can_they_be_built_or_answered_directly() -> None:
 def test_no_stop_is_taken_for_an_accident() -> None:
     request = read_request({"messages": [said("Ann", "hi")], "config": CONFIG})
     conversation = CompletionsFormatter().conversation(request, BuildSettings())
-    assert conversation.resumes(conversation.assembler()) is False
+    assert conversation.false_stop() is None

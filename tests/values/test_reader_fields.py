@@ -342,6 +342,7 @@ ROWS: dict[type, dict[str, str]] = {
         "was_truncated": "flag",
         "refusal": "string or None",
         "category": "string or None",
+        "unclosed_tool_block": "flag",
     },
     Timing: {
         "total_duration_ms": "number",

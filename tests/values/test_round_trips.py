@@ -115,7 +115,9 @@ RESPONSE = Response(
     stop_reason="tool_use",
     usage=USAGE,
     details=Details(
-        stop=StopDetails("tool_use", "tool_calls", "\n", was_truncated=True, refusal="no", category="cyber"),
+        stop=StopDetails(
+            "tool_use", "tool_calls", "\n", was_truncated=True, refusal="no", category="cyber", unclosed_tool_block=True
+        ),
         usage=USAGE,
         timing=Timing(1234.5, 3, 2, [1000, 2000], 12.5),
         model=ModelDetails("m", "m-1", "anthropic"),
