@@ -260,7 +260,7 @@ def test_a_response_of_two_rounds() -> None:
         requested="m",
         provider="mock",
         assistant="Bot",
-        raw_text="Let me look. It is he",
+        raw_text="<t>verbatim</t>",
     )
     content = [Thinking("t"), Text("Let me look. "), CALL, ToolResultBlock("c1", "seen", False), Text("It is he")]
     assert response == Response(
