@@ -127,19 +127,21 @@ _Piece = Union[str, _Tag]
 class _TagReader:
     """Cuts text into runs and tags, and counts what is open.
 
-    What may become a tag is held. Until its head is whole it is `_carry`, which is short and is read again with what
-    comes next; from then on it is gathered in `_held`. Of `_carry` the first `_seeded` characters were pushed.
+    What may become a tag is held. Until its head is whole it is `_carry`, which is short and is put before what comes
+    next, as its first `_reread` characters, of which the first `_seeded` were pushed. From then on it is gathered in
+    `_held`.
     `_gap` is what may still stand before a CDATA section: one newline after a parameter's opener, nothing after that or
     after another section; it is None where no section may begin.
     """
 
-    __slots__ = ("_carry", "_gap", "_held", "_seeded", "_state", "_tag", "depths")
+    __slots__ = ("_carry", "_gap", "_held", "_reread", "_seeded", "_state", "_tag", "depths")
 
     def __init__(self) -> None:
         self.depths: Final = dict.fromkeys(BLOCK_TYPES, 0)
         self._state: _State = "text"
         self._tag = _NO_TAG  # the one whose attributes are being read
         self._carry = ""
+        self._reread = 0
         self._seeded = 0
         self._held = PieceBuffer()
         self._gap: str | None = None
@@ -149,12 +151,14 @@ class _TagReader:
         return self._state == "data"
 
     def takes_whole(self, text: str) -> bool:
-        """Whether `text` is one run, after which everything is as before."""
-        return self._state == "text" and self._gap is None and not self._carry and "<" not in text and text != ""
+        """Whether `text` is one run, after which everything is as before. Asked of every chunk, so without a table."""
+        if self._state == "text":
+            return "<" not in text and self._gap is None and not self._carry and text != ""
+        return self._state == "data" and "]" not in text and not self._carry and text != ""
 
     def read(self, text: str) -> Iterator[_Piece]:
         text = self._carry + text
-        self._carry = ""
+        self._reread, self._carry = len(self._carry), ""
         at = 0
         while at < len(text):
             at, piece = _STATES[self._state](self, text, at)
@@ -188,7 +192,7 @@ class _TagReader:
 
     def _read_head(self, text: str, at: int) -> tuple[int, _Piece]:
         heads = _HEADS if self._gap is None else _HEADS_AND_DATA
-        for end in range(at + 1, len(text) + 1):
+        for end in range(max(at, self._reread) + 1, len(text) + 1):
             head = heads.get(text[at:end])
             if head is None:  # no tag, and so text, with the character that says so
                 self._gap = None
