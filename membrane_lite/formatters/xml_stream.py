@@ -82,7 +82,7 @@ class TagScanner:
 
     @property
     def block_type(self) -> str:
-        """What text without a tag of its own is: thinking before tool_call before tool_result before text."""
+        """The type of text that would begin a block here: thinking before tool_call before tool_result before text."""
         depths = self._reader.depths
         return next((type for name, type in BLOCK_TYPES.items() if depths[name]), "text")
 

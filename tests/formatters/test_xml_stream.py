@@ -190,6 +190,10 @@ DATA: dict[str, tuple[list[str], list[AnyEvent]]] = {
         [f"{OPENS}a<![CDATA[<thinking>"],
         [*whole(0, "tool_call", "a", "<!", "[CDATA[", depth=1), *whole(1, "thinking", depth=1)],
     ),
+    "nor what was no tag": (
+        [f"{OPENS}<b<![CDATA[<thinking>"],
+        [*whole(0, "tool_call", "<b", "<!", "[CDATA[", depth=1), *whole(1, "thinking", depth=1)],
+    ),
     "nor a closer": (
         [f"{OPENS}</parameter><![CDATA[<thinking>"],
         [*whole(0, "tool_call", "<!", "[CDATA[", depth=1), *whole(1, "thinking", depth=1)],
@@ -355,6 +359,13 @@ def test_a_section_may_outlast_a_round() -> None:
     assert first == whole(0, "tool_call", "a", "]]", depth=1)
     assert second == whole(1, "tool_call", "<b>", depth=1)[:-1]
     assert scanner.depths == Depths(1, 0, 0)
+
+
+def test_what_was_pushed_and_let_go_takes_nothing_from_the_next_round() -> None:
+    scanner = TagScanner()
+    scanner.push("<thin")
+    assert scanner.flush() == []
+    assert scanner.feed("<b>") + scanner.flush() == whole(0, "text", "<b", ">")
 
 
 def test_no_section_begins_after_a_tag_that_was_let_go() -> None:
