@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from membrane_lite.error_table import provider_error
 from membrane_lite.formatters.tool_pairs import repair
+from membrane_lite.formatters.xml_stream import TagScanner
 from membrane_lite.wire.sse import iter_events
 
 RUNS = 5
@@ -36,6 +37,25 @@ def events(start: bytes, unit: bytes, count: int, size: int) -> Callable[[int], 
         return lambda: [None for _ in iter_events(pieces)]
 
     return of
+
+
+def transcript(start: str, unit: str, count: int, size: int) -> Callable[[int], Callable[[], object]]:
+    def of(times: int) -> Callable[[], object]:
+        text = start + unit * (count * times)
+        pieces = [text[at : at + size] for at in range(0, len(text), size)]
+
+        def scan() -> None:
+            scanner = TagScanner()
+            for piece in pieces:
+                scanner.feed(piece)
+            scanner.flush()
+
+        return scan
+
+    return of
+
+
+DATA = "<function_calls><parameter name='p'><![CDATA["
 
 
 def history(times: int) -> Callable[[], object]:
@@ -63,6 +83,14 @@ ROWS: dict[str, Callable[[int], Callable[[], object]]] = {
     "sse: many lines of one event": events(b"", b"data: x\n", 50_000, 16),
     "sse: many events, cut anywhere": events(b"", b"data: x\n\n", 50_000, 17),
     "sse: many events at once": events(b"", b"data: x\n\n", 50_000, 1 << 30),
+    "xml: one attribute, in small pieces": transcript("<thinking ", "x", 250_000, 4),
+    "xml: openers that never end": transcript("", "<thinking ", 25_000, 4),
+    "xml: openers, one by one": transcript("", "<thinking>", 5_000, 1),
+    "xml: angles, in small pieces": transcript("", "<", 100_000, 4),
+    "xml: angles, at once": transcript("", "<", 250_000, 1 << 30),
+    "xml: half a tag, again and again": transcript("", "</function_results", 10_000, 4),
+    "xml: brackets in a section": transcript(DATA, "]", 250_000, 4),
+    "xml: many sections, at once": transcript(DATA, "a]]><![CDATA[", 20_000, 1 << 30),
     "tool pairs: a long history": history,
     "errors: words of a pattern": refusal("invalid signature ", 10_000),
     "errors: tags without an end": refusal("<title", 30_000),

@@ -10,6 +10,7 @@ The server is a process of its own that writes bytes prepared beforehand. Nothin
     call            one small call on a kept connection
     stream          one 5,000-delta stream, per delta, in each wire format
     memory          growth of the peak while 50,000 deltas are streamed, beside the text itself
+    xml             reading the tags of a 1 MB answer in 4-byte chunks, per character; its floor is one of 100 KB
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ CALLS = 400
 DELTAS = 5_000
 MEMORY_DELTAS = 50_000
 PIECE = "word, "
+XML_PIECE = 4
+XML_SIZES = (100_000, 1_000_000)
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -324,6 +327,30 @@ def floor_memory(port: int, path: str) -> float:
     return float(peak_kb() - before)
 
 
+def xml_answer(size: int) -> list[str]:
+    """Thinking, text and calls by turns, as many as fit."""
+    call = '<function_calls>\n<invoke name="look">\n<parameter name="at">{}</parameter>\n</invoke>\n</function_calls>'
+    turn = f"<thinking>{PIECE * 20}</thinking>\n\n{PIECE * 40}\n\n{call.format(PIECE * 10)}\n\n"
+    text = (turn * (size // len(turn) + 1))[:size]
+    return [text[at : at + XML_PIECE] for at in range(0, size, XML_PIECE)]
+
+
+def xml_read(chunks: list[str]) -> None:
+    from membrane_lite.formatters.xml_stream import TagScanner
+
+    scanner = TagScanner()
+    for chunk in chunks:
+        scanner.feed(chunk)
+    scanner.flush()
+
+
+def xml_cost(size: int) -> float:
+    """Per character, over as many answers as make up the longest one."""
+    chunks, times = xml_answer(size), max(XML_SIZES) // size
+    xml_read(chunks[:1000])  # imports
+    return cpu(lambda: [xml_read(chunks) for _ in range(times)]) / (size * times)
+
+
 def import_cost(statement: str) -> float:
     return cpu(lambda: exec(statement))
 
@@ -387,12 +414,15 @@ def rows(port: str) -> dict[str, Callable[[], None]]:
             )
             for name, path in long.items()
         },
+        "xml": lambda: row("xml", "ns CPU/char", 1e9, *(measured("xml", str(size)) for size in XML_SIZES)),
     }
 
 
 def client(name: str, *arguments: str) -> float:
     if name == "import":
         return import_cost(arguments[0])
+    if name == "xml":
+        return xml_cost(int(arguments[0]))
     port, *path = arguments
     return {
         "floor_call": floor_call,
