@@ -60,7 +60,7 @@ class AnswerRecord:
         self.counts: dict[str, Any] = {}
         self.finished: Finished | None = None
         self.unknown: list[Unknown] = []
-        self.unclosed_tool_block = False
+        self.unclosed_tool_block = False  # of a transcript that ends inside a call
 
     def forget(self) -> None:
         """The answer broke off before it had any content, and another one takes its place."""
@@ -79,6 +79,9 @@ class AnswerRecord:
 
     def finish(self, delta: Finished) -> None:
         self.finished = delta
+
+    def note_unclosed_tool_block(self) -> None:
+        self.unclosed_tool_block = True
 
     def not_known(self, delta: Unknown) -> None:
         self.unknown.append(delta)

@@ -178,6 +178,24 @@ def tool_mode(request: Request, formatter: Formatter) -> ToolMode:
     return mode
 
 
+def build_options(request: Request, settings: BuildSettings) -> BuildOptions:
+    """What build_messages is told of a request, the Membrane's settings where the request is silent."""
+    caching = settings.prompt_caching if request.prompt_caching is None else request.prompt_caching
+    most = request.max_participants_for_stop
+    return BuildOptions(
+        assistant_participant=request.assistant_participant or settings.assistant_participant,
+        tools=request.tools,
+        system_prompt=request.system,
+        prompt_caching=caching,
+        cache_ttl=request.cache_ttl,
+        additional_stop_sequences=request.stop_sequences or (),
+        max_participants_for_stop=settings.max_participants_for_stop if most is None else most,
+        context_prefix=request.context_prefix,
+        prefill_user_message=request.prefill_user_message,
+        warn=settings.warn,
+    )
+
+
 def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
     """The request around what a formatter built. A request whose messages end in a prefill does not think."""
     config = request.config

@@ -36,7 +36,16 @@ from ..values.tools import Tool, ToolCall, ToolResult, calls_of, result_block
 from ..wire.json_text import compact
 from . import cache_markers, image_media, request_size
 from .assembly import NativeAssembler
-from .base import BuildOptions, BuildResult, BuildSettings, BuildsMessages, ToolMode, ToolTexts, provider_request
+from .base import (
+    BuildOptions,
+    BuildResult,
+    BuildSettings,
+    BuildsMessages,
+    ToolMode,
+    ToolTexts,
+    build_options,
+    provider_request,
+)
 from .tool_pairs import repair
 
 SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
@@ -151,7 +160,7 @@ class NativeConversation:
         self._tool_names: Mapping[str, str] = {}
 
     def build(self) -> ProviderRequest:
-        built = self._formatter.build_messages(self._messages, self._options())
+        built = self._formatter.build_messages(self._messages, build_options(self._request, self._settings))
         self._tool_names = built.tool_names
         shed = request_size.fit(
             built.messages, self._settings.max_request_bytes, shed=self._request.shed_oversize_images
@@ -191,23 +200,6 @@ class NativeConversation:
 
     def raw_text(self, content: Sequence[Block]) -> str:
         return joined_text(content)
-
-    def _options(self) -> BuildOptions:
-        request, settings = self._request, self._settings
-        caching = settings.prompt_caching if request.prompt_caching is None else request.prompt_caching
-        most = request.max_participants_for_stop
-        return BuildOptions(
-            assistant_participant=self._assistant,
-            tools=request.tools,
-            system_prompt=request.system,
-            prompt_caching=caching,
-            cache_ttl=request.cache_ttl,
-            additional_stop_sequences=request.stop_sequences or (),
-            max_participants_for_stop=settings.max_participants_for_stop if most is None else most,
-            context_prefix=request.context_prefix,
-            prefill_user_message=request.prefill_user_message,
-            warn=settings.warn,
-        )
 
 
 def sent_tool_names(tools: Sequence[Tool]) -> dict[str, str]:

@@ -24,19 +24,19 @@ class Depths(NamedTuple):
 
 
 class TagScanner:
-    """One assistant turn: its rounds are fed one after the other, and each ends with a flush.
+    """What the model writes is fed, what stands before it is pushed; a round ends with a flush.
 
     A block's tag ends the open block, and an opening one begins its own. Text that finds none open begins one, of the
-    type that the depths say. Blocks are numbered from 0, through all rounds.
+    type that the depths say. Blocks are numbered from first_index on.
     """
 
     __slots__ = ("_buffer", "_meta", "_next_index", "_reader")
 
-    def __init__(self) -> None:
+    def __init__(self, first_index: int = 0) -> None:
         self._reader: Final = _TagReader()
         self._meta: ChunkMeta | None = None  # of the open block
         self._buffer = PieceBuffer()
-        self._next_index = 0
+        self._next_index = first_index
 
     def push(self, text: str) -> None:
         """Text of the transcript that is not the model's (a prefill, results, a stop sequence): only its tags count.

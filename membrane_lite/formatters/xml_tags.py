@@ -15,6 +15,7 @@ BLOCK_TYPES: Final = {"thinking": "thinking", "function_calls": "tool_call", "fu
 INNER_TAGS: Final = ("invoke", "parameter")
 
 THINKING_OPENER: Final = "<thinking>"
+THINKING_CLOSER: Final = "</thinking>"
 CALLS_OPENER: Final = "<function_calls>"
 CALLS_CLOSER: Final = "</function_calls>"
 RESULTS_OPENER: Final = "<function_results>"

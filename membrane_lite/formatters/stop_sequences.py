@@ -1,0 +1,35 @@
+"""Stop sequences looked for on our side: some servers do not stop at them. Text in pieces in, the first stop out.
+
+pieces "Hello\\nUs", "er: Hi" with the stop "\\nUser:"  ->  "Hello", and no character of the stop ever passed on
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+
+class StopMatcher:
+    """sequences: what stops the text; empty ones stop nothing. Of two that begin at one place the first listed wins."""
+
+    def __init__(self, sequences: Sequence[str]) -> None:
+        self._sequences: Final = [sequence for sequence in sequences if sequence]
+        self._longest: Final = max(map(len, self._sequences), default=0)
+        self._whole: Final = re.compile("|".join(map(re.escape, self._sequences)) or r"(?!)")
+        firsts = dict.fromkeys(sequence[0] for sequence in self._sequences)
+        self._first: Final = re.compile("|".join(map(re.escape, firsts)) or r"(?!)")
+
+    def first(self, text: str, start: int) -> re.Match[str] | None:
+        """The earliest stop sequence from `start` on."""
+        return self._whole.search(text, start)
+
+    def partial(self, text: str, start: int) -> int:
+        """Where, from `start` on, the end of `text` may be the beginning of a stop sequence; len(text) if nowhere."""
+        first = self._first.search(text, max(start, len(text) - self._longest + 1))
+        while first is not None:
+            rest = text[first.start() :]
+            if any(sequence.startswith(rest) for sequence in self._sequences):
+                return first.start()
+            first = self._first.search(text, first.end())
+        return len(text)
