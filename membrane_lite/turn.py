@@ -33,7 +33,7 @@ from .outcome import (
     stop_reason_of,
     usage_of,
 )
-from .providers.base import Adapter, HttpAdapter
+from .providers.base import Adapter, HttpAdapter, check_system_changes, provider_name
 from .values.content import ToolUse, joined_text
 from .values.deltas import Finished
 from .values.events import (
@@ -88,7 +88,9 @@ class Turn:
         self._adapter: Final = adapter
         self._options: Final = options
         self._plan: Final = options.plan
+        self._formatter: Final = formatter
         self._conversation: Final = formatter.conversation(request, options.settings)
+        check_system_changes(request.messages, formatter, adapter)
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
         self._arriving: Assembler | None = None
@@ -100,6 +102,7 @@ class Turn:
 
     def provide(self, results: Sequence[ToolResult], injected: Sequence[Message] = ()) -> None:
         """Answer the tool-calls event that was last yielded."""
+        check_system_changes(injected, self._formatter, self._adapter)
         self._results = results
         self._injected = injected
 
@@ -279,7 +282,7 @@ class Turn:
 
     @property
     def _provider(self) -> str:
-        return str(getattr(self._adapter, "name", type(self._adapter).__name__))
+        return provider_name(self._adapter)
 
     def _call_ends(self, scope: TimeoutScope) -> float:
         """The instant of the deadline that spans `scope`, counted from now."""

@@ -19,7 +19,7 @@ from ..values.requests import ProviderRequest, Request
 from ..values.tools import ToolResult
 from . import request_size
 from .assembly import NativeAssembler
-from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, provider_request
+from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, provider_request, refuse_system_changes
 
 DEFAULT_EOT_TOKEN: Final = "<|eot|>"
 DEFAULT_MAX_PARTICIPANTS: Final = 10
@@ -58,14 +58,12 @@ class CompletionsFormatter:
         self._warns: Final = warn_on_image_strip
 
     def conversation(self, request: Request, settings: BuildSettings) -> CompletionsConversation:
-        if request.tools:
-            raise MembraneError("unsupported", NO_TOOLS)
+        refuse_system_changes(request.messages, self.name, tools=request.tools, no_tools=NO_TOOLS)
         return CompletionsConversation(self, request, settings)
 
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """The prompt, and what stops the answer to it. Changes no message."""
-        if options.tools:
-            raise MembraneError("unsupported", NO_TOOLS)
+        refuse_system_changes(messages, self.name, tools=options.tools, no_tools=NO_TOOLS)
         if self._warns and options.warn is not None and any(_has_image(message) for message in messages):
             options.warn(IMAGES_STRIPPED)
         prompt = self._separator.join(self._parts(messages, options))
