@@ -177,6 +177,7 @@ def refuse_system_changes(
 def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
     """The request around what a formatter built. A request whose messages end in a prefill does not think."""
     config = request.config
+    thinking = config.thinking if config.thinking is not None and config.thinking.enabled else None
     return ProviderRequest(
         model=config.model,
         messages=built.messages,
@@ -191,6 +192,7 @@ def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
         repetition_penalty=config.repetition_penalty,
         stop_sequences=built.stop_sequences,
         thinking=None if ends_in_prefill(built.messages) else thinking_parameter(config),
+        block_binding=None if thinking is None else thinking.block_binding,
         provider_params=dict(request.provider_params or {}),
         normalized_messages=list(request.messages),
     )
@@ -209,12 +211,11 @@ def thinking_parameter(config: GenerationConfig) -> Json:
     thinking = config.thinking
     if thinking is None or not thinking.enabled:
         return None
-    more = {"display": thinking.display, "block_binding": thinking.block_binding}
-    stated = {name: value for name, value in more.items() if value is not None}
+    display = {} if thinking.display is None else {"display": thinking.display}
     if thinking.type == "adaptive":
-        return {"type": "adaptive", **stated}
+        return {"type": "adaptive", **display}
     room = (config.max_tokens or DEFAULT_MAX_TOKENS) - ROOM_FOR_THE_ANSWER
     budget = min(thinking.budget_tokens or DEFAULT_THINKING_BUDGET, room)
     if budget < SMALLEST_THINKING_BUDGET:
         return None
-    return {"type": "enabled", "budget_tokens": budget, **stated}
+    return {"type": "enabled", "budget_tokens": budget, **display}

@@ -212,7 +212,7 @@ def messages_body(request: ProviderRequest, traits: ModelTraits, default_max_tok
             f"messages: {request.model} takes no prefill, and the last message is the assistant's; end with a user's "
             f"message (or, if the model does take it, pass model_traits={{{request.model!r}: {{'prefill': True}}}})",
         )
-    thinking = request.thinking if traits.thinking_parameter else binding_alone(request.thinking)
+    thinking = thinking_told(request, traits)
     return without_none(
         {
             "model": request.model,
@@ -242,12 +242,14 @@ def thinking_on(thinking: Json) -> bool:
     return isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
 
 
-def binding_alone(thinking: Json) -> Json:
-    """What a model that always thinks is told: how signed thinking is bound, or nothing. A type has to stand beside it
-    (docs/en/build-with-claude/preserved-thinking); such a model's is adaptive.
+def thinking_told(request: ProviderRequest, traits: ModelTraits) -> Json:
+    """`thinking`, with what becomes of bound blocks in it. A model that always thinks is told only that; a type has to
+    stand beside it (docs/en/build-with-claude/preserved-thinking), and such a model's is adaptive.
     """
-    binding = mapping_or_empty(thinking).get("block_binding")
-    return None if binding is None else {"type": "adaptive", "block_binding": binding}
+    binding = {} if request.block_binding is None else {"block_binding": request.block_binding}
+    if traits.thinking_parameter:
+        return {**request.thinking, **binding} if request.thinking else None
+    return {"type": "adaptive", **binding} if binding else None
 
 
 def needed_betas(body: Json, traits: ModelTraits) -> list[str]:

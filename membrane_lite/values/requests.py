@@ -84,7 +84,8 @@ class ProviderRequest:
     `raw_format`, which the adapter of that format sends in its place and every other leaves out. A message of role
     "system" changes tools and system text from its place on; only Anthropic's format has it.
     system: a string, a list of text blocks, or None. tools: [{"name", "description", "input_schema"}, ...].
-    thinking: {"type": ...} or None. provider_params are merged into the body last. normalized_messages: the messages
+    thinking: {"type": ...} or None. block_binding: as in ThinkingConfig, also where a model that always thinks is told
+    nothing else of it. provider_params are merged into the body last. normalized_messages: the messages
     as the caller gave them, for formats without roles.
     """
 
@@ -101,5 +102,6 @@ class ProviderRequest:
     repetition_penalty: float | None = None
     stop_sequences: list[str] = field(default_factory=list)
     thinking: Json | None = None
+    block_binding: Json | None = None
     provider_params: dict[str, Any] = field(default_factory=dict)
     normalized_messages: list[Message] = field(default_factory=list)
