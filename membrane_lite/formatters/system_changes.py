@@ -1,10 +1,9 @@
 """System changes: where in a conversation they are sent, and what they leave of its tools.
 
     Ann: "hi"                     {"role": "user", ...}
-    change: look is defined       {"role": "assistant", ...}
-    Claude: "yo"           ->     {"role": "user", ...}
-    change: look is removed       {"role": "system", "content": [{"type": "tool_removal", ...}]}
-    Ann: "bye"
+    Claude: "yo"                  {"role": "assistant", ...}
+    change: look is removed  ->   {"role": "user", ...}
+    Ann: "bye"                    {"role": "system", "content": [{"type": "tool_removal", "tool": {...}}]}
 
 The API takes a message of role "system" right after a user's turn, tool results included, and before an assistant's
 turn or at the end; one that stands elsewhere goes to the first such slot behind its place. A change never parts a call
