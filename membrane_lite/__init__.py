@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .values.content import GeneratedImage as GeneratedImage
     from .values.content import Image as Image
     from .values.content import RedactedThinking as RedactedThinking
+    from .values.content import SystemChange as SystemChange
     from .values.content import Text as Text
     from .values.content import Thinking as Thinking
     from .values.content import ToolResultBlock as ToolResultBlock
@@ -95,6 +96,7 @@ _HOMES = {  # where each public name lives; a test compares it with the block ab
     "Request": "values.requests",
     "Response": "values.responses",
     "RetryConfig": "values.options",
+    "SystemChange": "values.content",
     "Text": "values.content",
     "Thinking": "values.content",
     "ThinkingConfig": "values.requests",

@@ -75,6 +75,7 @@ class MembraneError(Exception):
     rate_limit: {"requests": {"limit", "remaining", "reset_ms"}, "tokens": {...}}, as far as stated.
     raw_error: the provider's parsed body, or its text. raw_request: the body that was sent; no headers, no secrets.
     failure_class: what retry.classify_failure answers, where type and status do not say it (a deadline of ours).
+    system_change_refused: a SystemChange stood in the way; the same change made in tools and system would not.
     partial_content, raw_assistant_text, partial_usage, tool_calls, tool_results: what had arrived of the failed call.
     """
 
@@ -130,6 +131,11 @@ class MembraneError(Exception):
     def with_class(self, failure_class: FailureClass) -> MembraneError:
         """The same error, in another failure class (an adapter knows whether a timed-out connect may be repeated)."""
         self.failure_class = failure_class
+        return self
+
+    def of_system_change(self) -> MembraneError:
+        """The same error, known to be the model's refusal of a system change."""
+        self.system_change_refused = True
         return self
 
     def from_own_code(self) -> MembraneError:

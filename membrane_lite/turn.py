@@ -34,7 +34,7 @@ from .outcome import (
     stop_reason_of,
     usage_of,
 )
-from .providers.base import Adapter, HttpAdapter
+from .providers.base import Adapter, HttpAdapter, check_system_changes, provider_name
 from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS, TOLD_AT, ResumptionGuard
 from .values.deltas import Finished
 from .values.events import (
@@ -91,7 +91,9 @@ class Turn:
         self._adapter: Final = adapter
         self._options: Final = options
         self._plan: Final = options.plan
+        self._formatter: Final = formatter
         self._conversation: Final = formatter.conversation(request, options.settings)
+        check_system_changes(request.messages, formatter, adapter)
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
         self._resumptions: Final = ResumptionGuard(options.max_resumption_rounds)
@@ -105,6 +107,7 @@ class Turn:
 
     def provide(self, results: Sequence[ToolResult], injected: Sequence[Message] = ()) -> None:
         """Answer the tool-calls event that was last yielded."""
+        check_system_changes(injected, self._formatter, self._adapter)
         self._results = results
         self._injected = injected
 
@@ -316,7 +319,7 @@ class Turn:
 
     @property
     def _provider(self) -> str:
-        return str(getattr(self._adapter, "name", type(self._adapter).__name__))
+        return provider_name(self._adapter)
 
     def _call_ends(self, scope: TimeoutScope) -> float:
         """The instant of the deadline that spans `scope`, counted from now."""

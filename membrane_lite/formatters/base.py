@@ -17,11 +17,12 @@ from ..values.base import Json
 from ..values.content import Block, Text
 from ..values.deltas import Delta
 from ..values.events import AnyEvent
-from ..values.messages import DEFAULT_ASSISTANT, Message
+from ..values.messages import DEFAULT_ASSISTANT, Message, has_system_change
 from ..values.requests import GenerationConfig, ProviderRequest, Request
 from ..values.tools import Tool, ToolCall, ToolResult
 from .assembly import AnswerRecord
 from .request_size import DEFAULT_MAX_REQUEST_BYTES
+from .system_changes import tools_left
 
 ToolMode = Literal["native", "xml"]
 
@@ -164,14 +165,17 @@ class Formatter(Protocol):
 
 
 def tool_mode(request: Request, formatter: Formatter) -> ToolMode:
-    """The request's word, else the formatter's, else native where it can. Raises "unsupported", nothing being sent."""
+    """The request's word, else the formatter's, else native where it can. Raises "unsupported", nothing being sent.
+
+    The request's tools are those that its system changes leave.
+    """
     mode: ToolMode = "native" if formatter.supports_native_tools else "xml"
     if request.tool_mode != "auto":
         mode = request.tool_mode
     elif formatter.configured_tool_mode is not None:
         mode = formatter.configured_tool_mode
     able = formatter.supports_native_tools if mode == "native" else formatter.supports_xml_tools
-    if not able and (request.tools or request.tool_mode != "auto"):
+    if not able and (request.tool_mode != "auto" or tools_left(request.tools, request.messages)):
         raise MembraneError(
             "unsupported", f"tool_mode: the formatter {formatter.name!r} has no {mode} tools; use another formatter"
         )
@@ -196,9 +200,33 @@ def build_options(request: Request, settings: BuildSettings) -> BuildOptions:
     )
 
 
+def refuse_system_changes(
+    messages: Sequence[Message],
+    formatter: str,
+    *,
+    tools: Sequence[Tool] | None = None,
+    no_tools: str | None = None,
+) -> None:
+    """What every formatter but the native one asks before it writes anything.
+
+    no_tools: what a formatter that carries no tools says of any. It says so first: the same change made in `tools`
+    would meet that refusal too.
+    """
+    if no_tools is not None and tools_left(tools, messages):
+        raise MembraneError("unsupported", no_tools)
+    if any(map(has_system_change, messages)):
+        raise MembraneError(
+            "unsupported",
+            f"messages: the formatter {formatter!r} writes no system changes; pass formatter=NativeFormatter(), with "
+            "AnthropicAdapter, or make the change in tools and system",
+            system_change_refused=True,
+        )
+
+
 def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
     """The request around what a formatter built. A request whose messages end in a prefill does not think."""
     config = request.config
+    thinking = config.thinking if config.thinking is not None and config.thinking.enabled else None
     return ProviderRequest(
         model=config.model,
         messages=built.messages,
@@ -213,6 +241,7 @@ def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
         repetition_penalty=config.repetition_penalty,
         stop_sequences=built.stop_sequences,
         thinking=None if ends_in_prefill(built.messages) else thinking_parameter(config),
+        block_binding=None if thinking is None else thinking.block_binding,
         provider_params=dict(request.provider_params or {}),
         normalized_messages=list(request.messages),
     )

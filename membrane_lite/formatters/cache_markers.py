@@ -86,3 +86,5 @@ def _collect(content: Any, depth: int, found: list[dict[str, Any]]) -> None:
                 found.append(block)
             if "content" in block:
                 _collect(block["content"], depth + 1, found)
+            if isinstance(block.get("tool"), dict):  # of a system change: the marker may stand in the definition
+                _collect([block["tool"].get("definition")], depth + 1, found)

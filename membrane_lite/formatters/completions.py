@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..errors import MembraneError
 from ..values.content import Block, Image, Text
 from ..values.messages import Message
 from ..values.requests import Request
-from .base import BuildOptions, BuildResult, BuildSettings, ToolMode
+from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, refuse_system_changes
 from .native import NativeConversation
 
 DEFAULT_EOT_TOKEN: Final = "<|eot|>"
@@ -57,14 +56,12 @@ class CompletionsFormatter:
 
     def conversation(self, request: Request, settings: BuildSettings) -> NativeConversation:
         """One prompt, one answer: without tools there is no second round."""
-        if request.tools:
-            raise MembraneError("unsupported", NO_TOOLS)
+        refuse_system_changes(request.messages, self.name, tools=request.tools, no_tools=NO_TOOLS)
         return NativeConversation(self, request, settings)
 
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """The prompt, and what stops the answer to it. Changes no message."""
-        if options.tools:
-            raise MembraneError("unsupported", NO_TOOLS)
+        refuse_system_changes(messages, self.name, tools=options.tools, no_tools=NO_TOOLS)
         if self._warns and options.warn is not None and any(_has_image(message) for message in messages):
             options.warn(IMAGES_STRIPPED)
         prompt = self._separator.join(self._parts(messages, options))

@@ -5,12 +5,12 @@
     Ann: "q", Bob: "r"     {"role": "user", "content": [{"type": "text", "text": "Ann: q"}, {... "Bob: r"}]}
 
 BLOCKS, at the end, says how each block is written. What comes out is the shape of Anthropic's Messages API; the other
-adapters translate it.
+adapters translate it. Only that API has a role for system changes; see system_changes.py for where they go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from ..errors import MembraneError
@@ -22,19 +22,22 @@ from ..values.content import (
     GeneratedImage,
     Image,
     RedactedThinking,
+    SystemChange,
     Text,
     Thinking,
     ToolResultBlock,
     ToolUse,
     Video,
+    is_system_change,
     joined_text,
 )
 from ..values.events import AnyEvent
 from ..values.messages import Message, user_side_name
+from ..values.reader import misplaced_change
 from ..values.requests import ProviderRequest, Request
 from ..values.tools import Tool, ToolCall, ToolResult, calls_of, result_block
 from ..wire.json_text import compact
-from . import cache_markers, image_media, request_size
+from . import cache_markers, image_media, request_size, system_changes
 from .assembly import NativeAssembler
 from .base import (
     BuildOptions,
@@ -46,8 +49,10 @@ from .base import (
     build_options,
     provider_request,
 )
+from .system_changes import Change
 from .tool_pairs import repair
 
+NO_NAMES: Final[Mapping[str, str]] = {}
 SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
 
 
@@ -62,6 +67,7 @@ class NativeFormatter:
     supports_native_tools = True
     supports_xml_tools = False
     configured_tool_mode: ToolMode | None = None
+    takes_system_changes = True
 
     def __init__(
         self, *, name_format: str = "{name}: ", unsupported_media: Literal["error", "strip"] = "error"
@@ -74,31 +80,24 @@ class NativeFormatter:
 
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """Roles, repaired tool pairs, tools, system text and cache markers of a request. Changes no message."""
-        names = sent_tool_names(options.tools or ())
-        built = self._context_prefix(options)
-        for index, message in enumerate(messages):
-            if options.has_cache_marker is not None and options.has_cache_marker(message, index) and built:
-                cache_markers.mark_last(built[-1]["content"], options.cache_ttl)
-            blocks = self._blocks(message, options, names)
-            if blocks and message.cache_breakpoint and options.prompt_caching:
-                cache_markers.mark_last(blocks, options.cache_ttl)
-            if blocks:
-                built.append({"role": _role(message, options), "content": blocks})
+        names = sent_tool_names(options.tools or (), system_changes.defined_tools(messages))
+        built, changes = self._built(messages, options, names)
         repaired = repair(
             built,
             pending=options.pending_tool_call_ids,
             leading_user_text=options.prefill_user_message or "[continuing]",
             report=options.on_normalize,
         )
+        placed = system_changes.placed(repaired.messages, changes, built) if changes else repaired.messages
         system, tools = _system(options.system_prompt), _tools(options.tools, names)
-        if options.prompt_caching and not cache_markers.has_marker(repaired.messages):
+        if options.prompt_caching and not cache_markers.has_marker(placed):
             system = _marked_system(system, options.cache_ttl)
             if tools:
                 cache_markers.mark_last(tools, options.cache_ttl)
         most = cache_markers.MOST_MARKERS if options.prompt_caching else 0
-        markers = cache_markers.clamp(tools, system, repaired.messages, most=most)
+        markers = cache_markers.clamp(tools, system, placed, most=most)
         return BuildResult(
-            messages=repaired.messages,
+            messages=placed,
             system_content=system,
             native_tools=tools,
             stop_sequences=list(options.additional_stop_sequences),
@@ -106,6 +105,24 @@ class NativeFormatter:
             cache_markers_applied=markers,
             ready=repaired.ready,
         )
+
+    def _built(
+        self, messages: Sequence[Message], options: BuildOptions, names: Mapping[str, str]
+    ) -> tuple[list[Json], list[Change]]:
+        """What is sent of each message, and apart from it the system changes, which belong to neither side."""
+        built, changes = self._context_prefix(options), list[Change]()
+        for index, message in enumerate(messages):
+            if options.has_cache_marker is not None and options.has_cache_marker(message, index) and built:
+                cache_markers.mark_last(built[-1]["content"], options.cache_ttl)
+            is_change = all(map(is_system_change, message.content))
+            blocks = _change_blocks(message, names) if is_change else self._blocks(message, options, names)
+            if blocks and message.cache_breakpoint and options.prompt_caching:
+                cache_markers.mark_last(blocks, options.cache_ttl)
+            if blocks and is_change:
+                changes.append(Change(blocks, at=index, before=len(built)))
+            elif blocks:
+                built.append({"role": _role(message, options), "content": blocks})
+        return built, changes
 
     def _context_prefix(self, options: BuildOptions) -> list[Json]:
         """A first assistant message, marked: it is there to be cached."""
@@ -202,15 +219,28 @@ class NativeConversation:
         return joined_text(content)
 
 
-def sent_tool_names(tools: Sequence[Tool]) -> dict[str, str]:
-    """Declared name -> name as sent: providers take letters, digits, "_" and "-", so a colon becomes "__"."""
-    names: dict[str, str] = {}
+def sent_tool_names(tools: Sequence[Tool], defined: Iterable[Tool] = ()) -> dict[str, str]:
+    """Declared name -> name as sent. defined: by system changes, each in place of a tool of the same name."""
+    declared: dict[str, str] = {}
     for tool in tools:
-        sent = tool.name.replace(":", "__")
-        if sent in names.values():
-            raise MembraneError("invalid_request", f"tools: two tools would be sent as {sent!r}; names must differ")
-        names[tool.name] = sent
-    return names
+        sent = sent_name(tool.name)
+        if sent in declared:
+            raise _same_name(sent)
+        declared[sent] = tool.name
+    for tool in defined:
+        sent = sent_name(tool.name)
+        if declared.setdefault(sent, tool.name) != tool.name:
+            raise _same_name(sent)
+    return {name: sent for sent, name in declared.items()}
+
+
+def sent_name(name: str, names: Mapping[str, str] = NO_NAMES) -> str:
+    """Providers take letters, digits, "_" and "-", so a colon becomes "__"."""
+    return names.get(name) or name.replace(":", "__")
+
+
+def _same_name(sent: str) -> MembraneError:
+    return MembraneError("invalid_request", f"tools: two tools would be sent as {sent!r}; names must differ")
 
 
 def _role(message: Message, options: BuildOptions) -> str:
@@ -240,9 +270,26 @@ def _marked_system(system: str | list[Json] | None, ttl: str | None) -> str | li
 def _tools(tools: Sequence[Tool] | None, names: Mapping[str, str]) -> list[Json] | None:
     if not tools:
         return None
-    return [
-        {"name": names[tool.name], "description": tool.description, "input_schema": tool.input_schema} for tool in tools
-    ]
+    return [_definition(tool, names) for tool in tools]
+
+
+def _definition(tool: Tool, names: Mapping[str, str]) -> Json:
+    return {"name": names[tool.name], "description": tool.description, "input_schema": tool.input_schema}
+
+
+def _change_blocks(message: Message, names: Mapping[str, str]) -> list[Json]:
+    """What is sent of a message of system changes; whose it is says nothing."""
+    return [block for change in system_changes.changes_of([message]) for block in _change(change, names)]
+
+
+def _change(change: SystemChange, names: Mapping[str, str]) -> Iterator[Json]:
+    for name in change.remove_tools or ():
+        yield {"type": "tool_removal", "tool": {"type": "tool_reference", "name": sent_name(name, names)}}
+    for tool in change.define_tools or ():
+        definition = {"type": "tool_definition", "definition": _definition(tool, names)}
+        yield {"type": "tool_addition", "tool": definition}
+    texts = [change.add_system] if isinstance(change.add_system, str) else change.add_system or ()
+    yield from (_text_block(text) for text in texts if text.strip())
 
 
 def _text_block(text: str, cache_control: Json = None) -> dict[str, Json]:
@@ -285,8 +332,7 @@ def _medium(block: Any, options: BuildOptions, names: Mapping[str, str]) -> dict
 
 
 def _tool_use(block: ToolUse, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
-    name = names.get(block.name, block.name.replace(":", "__"))
-    return {"type": "tool_use", "id": block.id, "name": name, "input": block.input}
+    return {"type": "tool_use", "id": block.id, "name": sent_name(block.name, names), "input": block.input}
 
 
 def _tool_result(block: ToolResultBlock, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
@@ -317,6 +363,10 @@ def _nothing(block: Block, options: BuildOptions, names: Mapping[str, str]) -> N
     """An image the model made is output only: no provider takes it back in this form."""
 
 
+def _misplaced(block: SystemChange, options: BuildOptions, names: Mapping[str, str]) -> None:
+    raise misplaced_change("messages")
+
+
 BLOCKS: Final[dict[type, Callable[[Any, BuildOptions, Mapping[str, str]], dict[str, Json] | None]]] = {
     Text: _text,
     Image: _image,
@@ -328,4 +378,5 @@ BLOCKS: Final[dict[type, Callable[[Any, BuildOptions, Mapping[str, str]], dict[s
     ToolResultBlock: _tool_result,
     Thinking: _thinking,
     RedactedThinking: _redacted,
+    SystemChange: _misplaced,
 }

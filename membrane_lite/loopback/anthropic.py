@@ -178,6 +178,14 @@ def _first_role(body: Json) -> Iterator[str]:
         yield 'messages: first message must use the "user" role'
 
 
+def _misplaced_changes(body: Json) -> Iterator[str]:
+    """Messages of role system in a row are judged as one."""
+    roles = ["", *(message["role"] for message in body["messages"]), "assistant"]
+    for index, (before, role, after) in enumerate(zip(roles, roles[1:], roles[2:])):
+        if role == "system" and (before not in ("user", "system") or after not in ("assistant", "system")):
+            yield f"messages.{index}: role 'system' must follow a user message, and be last or before an assistant one"
+
+
 def _empty_texts(body: Json) -> Iterator[str]:
     yield from _blank("system", body.get("system"))
     for message in body["messages"]:
@@ -261,6 +269,7 @@ CHECKS: Final[Sequence[Callable[[Json], Iterator[str]]]] = (
     _missing_fields,
     _no_messages,
     _first_role,
+    _misplaced_changes,
     _empty_texts,
     _trailing_whitespace,
     _repeated_ids,

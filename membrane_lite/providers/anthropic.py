@@ -25,7 +25,7 @@ BLOCKS says how a block is sent, STARTS and DELTAS how one is read, EVENTS which
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..clock import Clock
@@ -73,6 +73,12 @@ from .tool_schema import flatten_root_union
 FORMAT: Final = "anthropic"
 VERSION_HEADER: Final = ("anthropic-version", "2023-06-01")
 INTERLEAVED_THINKING_BETA: Final = "interleaved-thinking-2025-05-14"
+INLINE_TOOLS_BETA: Final = "inline-tools-2026-09-15"
+BINDING_CONTROLS_BETA: Final = "thinking-binding-controls-2026-08-01"
+
+# Blocks of a system message that need INLINE_TOOLS_BETA; a text needs none
+# (docs/en/build-with-claude/mid-conversation-system-messages).
+TOOL_CHANGES: Final = ("tool_removal", "tool_addition")
 
 # With thinking on, top_p is taken from here up (docs/en/build-with-claude/extended-thinking).
 LOWEST_THINKING_TOP_P: Final = 0.95
@@ -94,6 +100,7 @@ class AnthropicAdapter(HttpAdapter):
     """
 
     default_formatter = NativeFormatter
+    takes_system_changes = True
 
     def __init__(
         self,
@@ -173,7 +180,7 @@ class AnthropicCodec:
         return self._address
 
     def headers(self, body: Json, *, stream: bool) -> HeaderPairs:
-        needed = [INTERLEAVED_THINKING_BETA] if needs_interleaved_beta(body, self._models) else []
+        needed = needed_betas(body, self._models.traits(str(body.get("model"))))
         betas = joined_betas(self._betas, needed)
         return [VERSION_HEADER, ("anthropic-beta", betas)] if needed else [VERSION_HEADER]
 
@@ -205,7 +212,7 @@ def messages_body(request: ProviderRequest, traits: ModelTraits, default_max_tok
             f"messages: {request.model} takes no prefill, and the last message is the assistant's; end with a user's "
             f"message (or, if the model does take it, pass model_traits={{{request.model!r}: {{'prefill': True}}}})",
         )
-    thinking = request.thinking if traits.thinking_parameter else None
+    thinking = thinking_told(request, traits)
     return without_none(
         {
             "model": request.model,
@@ -235,9 +242,34 @@ def thinking_on(thinking: Json) -> bool:
     return isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
 
 
-def needs_interleaved_beta(body: Json, models: ModelTable) -> bool:
-    """Claude 4 below 4.6 thinks between tool calls only where the beta asks for it."""
-    return thinking_on(body.get("thinking")) and models.traits(str(body.get("model"))).interleaved_beta
+def thinking_told(request: ProviderRequest, traits: ModelTraits) -> Json:
+    """`thinking`, with what becomes of bound blocks in it. A model that always thinks is told only that; a type has to
+    stand beside it (docs/en/build-with-claude/preserved-thinking), and such a model's is adaptive.
+    """
+    binding = {} if request.block_binding is None else {"block_binding": request.block_binding}
+    if traits.thinking_parameter:
+        return {**request.thinking, **binding} if request.thinking else None
+    return {"type": "adaptive", **binding} if binding else None
+
+
+def needed_betas(body: Json, traits: ModelTraits) -> list[str]:
+    """Those that something in the body needs. Claude 4 below 4.6 thinks between tool calls only where a beta asks."""
+    thinking = body.get("thinking")
+    needs = {
+        INTERLEAVED_THINKING_BETA: thinking_on(thinking) and traits.interleaved_beta,
+        INLINE_TOOLS_BETA: any(block.get("type") in TOOL_CHANGES for block in system_blocks(body)),
+        BINDING_CONTROLS_BETA: "block_binding" in mapping_or_empty(thinking),
+    }
+    return [beta for beta, needed in needs.items() if needed]
+
+
+def system_blocks(body: Json) -> Iterator[Mapping[str, Any]]:
+    """The blocks of the body's system messages, as far as it is one of ours: the caller's own fields hold anything."""
+    messages = body.get("messages")
+    for message in map(mapping_or_empty, messages if isinstance(messages, list) else ()):
+        content = message.get("content")
+        if message.get("role") == "system" and isinstance(content, list):
+            yield from map(mapping_or_empty, content)
 
 
 def joined_betas(given: str | None, needed: Sequence[str]) -> str:
@@ -252,11 +284,16 @@ def wire_messages(messages: Sequence[Json]) -> list[Json]:
     if ends_in_prefill(written):
         written[-1] = without_trailing_space(written[-1])
     kept = [message for message in written if message["content"]]
-    if not kept or kept[-1]["role"] != messages[-1]["role"]:
+    if not kept or last_speaker(kept) != last_speaker(messages):
         raise MembraneError(
             "invalid_request", "messages: the last message holds only blank text, which the API refuses; give it text"
         )
     return kept
+
+
+def last_speaker(messages: Sequence[Json]) -> str | None:
+    """The role of the last turn; a system message is nobody's."""
+    return next((message["role"] for message in reversed(messages) if message["role"] != "system"), None)
 
 
 def wire_content(content: Any) -> list[Json]:
@@ -306,6 +343,12 @@ def wire_tool_result(block: Json) -> Json:
     return {**wire_other(block), "content": content if isinstance(content, str) else wire_content(content)}
 
 
+def wire_addition(block: Json) -> Json:
+    """A tool that a system message defines; its schema as among the tools."""
+    definition = block["tool"].get("definition")
+    return block if definition is None else {**block, "tool": {**block["tool"], "definition": wire_tool(definition)}}
+
+
 def unsupported(block: Json) -> Json:
     raise MembraneError(
         "unsupported",
@@ -329,6 +372,7 @@ BLOCKS: Final[Mapping[str, Callable[[Json], Json]]] = {
     "tool_result": wire_tool_result,
     "thinking": wire_other,
     "redacted_thinking": wire_other,
+    "tool_addition": wire_addition,
     "audio": unsupported,
     "video": unsupported,
     "raw_item": nothing,

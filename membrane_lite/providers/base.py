@@ -21,7 +21,7 @@ from ..clock import Clock
 from ..credentials.keys import Authorizer
 from ..error_table import REQUEST_ID_HEADERS, provider_error
 from ..errors import MembraneError, invalid, wrong_type
-from ..formatters.base import BuildSettings, Formatter
+from ..formatters.base import BuildSettings, Formatter, refuse_system_changes
 from ..formatters.request_size import max_request_bytes
 from ..redactor import SECRET_HEADERS, Redactor
 from ..transport.interface import ByteStream, OpensRequests
@@ -29,6 +29,7 @@ from ..transport.on_demand import OnDemandTransport
 from ..values.base import Json
 from ..values.content import Block
 from ..values.deltas import AnswerHead, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
+from ..values.messages import Message, has_system_change
 from ..values.reader import read_request
 from ..values.requests import ProviderRequest
 from ..version import VERSION
@@ -37,13 +38,14 @@ from ..wire.http import HeaderPairs, HeadersInput, HttpRequest, header, header_d
 from ..wire.json_items import iter_objects
 from ..wire.json_text import encode, parse
 from ..wire.retry_after import rate_limits
-from .models import advice
+from .models import advice, refuses_system_role
 
 DEFAULT_MAX_TOKENS: Final = 4096
 ERROR_BODY_BYTES: Final = 1024 * 1024
 FRAMING_HEADERS: Final = ("host", "content-length", "transfer-encoding")
 TRAILING_SILENCE_MS: Final = 2_000  # after a complete answer: how long its usage, or its end, is waited for
 SHOWN_CHARACTERS: Final = 200
+NO_SYSTEM_MESSAGES: Final = " (the model takes no system changes; make the change in tools and system)"
 
 # Some servers call a stream of events JSON. No JSON text begins as an event does: data, event, id, retry, or a comment.
 FIRST_BYTES_OF_EVENTS: Final = (b"d", b"e", b"i", b"r", b":")
@@ -143,6 +145,28 @@ class Adapter(Protocol):
     def stream(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]: ...
 
 
+def check_system_changes(messages: Iterable[Message], formatter: Formatter, adapter: object) -> None:
+    """Refuse those that this formatter cannot write or this adapter cannot send, before anything is sent.
+
+    Both say so in a class attribute, `takes_system_changes`; what has none takes none, a caller's own too.
+    """
+    changes = [message for message in messages if has_system_change(message)]
+    if changes and not getattr(formatter, "takes_system_changes", False):
+        refuse_system_changes(changes, formatter.name)
+    if changes and not getattr(adapter, "takes_system_changes", False):
+        raise MembraneError(
+            "unsupported",
+            f"messages: {provider_name(adapter)} sends no system changes; AnthropicAdapter does, or make the change in "
+            "tools and system",
+            system_change_refused=True,
+        )
+
+
+def provider_name(adapter: object) -> str:
+    """What messages call an adapter; one of the caller's own may have no name."""
+    return str(getattr(adapter, "name", type(adapter).__name__))
+
+
 def json_content(body: Json) -> tuple[str, bytes]:
     return "application/json", encode(body)
 
@@ -163,6 +187,7 @@ class HttpAdapter:
 
     name: str
     default_formatter: Callable[[], Formatter]
+    takes_system_changes = False
 
     def __init__(
         self,
@@ -230,9 +255,12 @@ class HttpAdapter:
     ) -> HttpRequest:
         """The HttpRequest that a call would send. Needs no network; a placeholder stands for a key that is not set."""
         settings = BuildSettings(max_request_bytes=max_request_bytes(os.environ))
-        shaped = (formatter or self.default_formatter()).conversation(read_request(request), settings).build()
-        request = self._request(shaped, self._codec.body(shaped, stream=stream), stream)
-        return self._auth.shown(request, clock or self._clock)
+        chosen, asked = formatter or self.default_formatter(), read_request(request)
+        conversation = chosen.conversation(asked, settings)
+        check_system_changes(asked.messages, chosen, self)
+        shaped = conversation.build()
+        http_request = self._request(shaped, self._codec.body(shaped, stream=stream), stream)
+        return self._auth.shown(http_request, clock or self._clock)
 
     def complete(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]:
         """Send, and give the whole answer as deltas."""
@@ -300,12 +328,12 @@ class HttpAdapter:
         call.sending(body)
         stream = self._sent(authorized, call)
         if stream.status >= 300:
-            refusal = self._refusal(stream, call, provider_request.model)
+            refusal = self._refusal(stream, call, provider_request)
             if not self._auth.renews(refusal, stream.headers, call):
                 raise refusal
             stream = self._sent(self._auth.authorized(request, call), call)
         if stream.status >= 300:
-            raise self._refusal(stream, call, provider_request.model)
+            raise self._refusal(stream, call, provider_request)
         return stream
 
     def _sent(self, request: HttpRequest, call: Call) -> ByteStream:
@@ -400,7 +428,7 @@ class HttpAdapter:
             exc = exc.__cause__ or exc.__context__
         return error.told_as(redact(error.message)) if quoted else error
 
-    def _refusal(self, stream: ByteStream, call: Call, model: str) -> MembraneError:
+    def _refusal(self, stream: ByteStream, call: Call, provider_request: ProviderRequest) -> MembraneError:
         """The error an answer of status 300 or more is; its body is read, bounded, and its connection given back."""
         try:
             text = self._redactor.text(stream.read(ERROR_BODY_BYTES).decode("utf-8", "replace"))
@@ -424,7 +452,10 @@ class HttpAdapter:
             now=call.clock.time(),
             gateway_texts=self._gateway_texts,
         )
-        return error.with_advice(advice(error, model))
+        changes = self.takes_system_changes and any(map(is_system, provider_request.messages))
+        if changes and refuses_system_role(error):
+            return error.of_system_change().with_advice(NO_SYSTEM_MESSAGES)
+        return error.with_advice(advice(error, provider_request.model))
 
     def _fault(self, fault: ProviderFault, stream: ByteStream, call: Call) -> MembraneError:
         """The error of an answer that began as a success: its body speaks for itself, its status does not."""
@@ -454,6 +485,10 @@ class HttpAdapter:
             f"{self.name}: the stream ended after {seen} events without {decoder.TERMINAL}; the answer is incomplete, "
             "what arrived is in .partial_content",
         )
+
+
+def is_system(message: Json) -> bool:
+    return bool(message["role"] == "system")
 
 
 def user_agent() -> str:

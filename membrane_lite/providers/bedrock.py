@@ -41,11 +41,10 @@ from ..wire.http import HeaderPairs, HeadersInput, header, header_pairs
 from ..wire.json_text import parse
 from ..wire.sse import SseEvent
 from .anthropic import (
-    INTERLEAVED_THINKING_BETA,
     Decoder,
     messages_body,
+    needed_betas,
     recorded_block,
-    thinking_on,
     without_keys,
 )
 from .base import DEFAULT_MAX_TOKENS, HttpAdapter, ProviderFault, json_content, read_base_url
@@ -237,8 +236,8 @@ class BedrockCodec:
             **without_keys(fields, "model"),
             **request.provider_params,
         }
-        needed = [INTERLEAVED_THINKING_BETA] if thinking_on(body.get("thinking")) and traits.interleaved_beta else []
-        betas = list(dict.fromkeys([*self._betas, *listed(body.get("anthropic_beta")), *needed]))
+        given = [*self._betas, *listed(body.get("anthropic_beta"))]
+        betas = list(dict.fromkeys([*given, *needed_betas(body, traits)]))
         body = {**body, "anthropic_beta": betas} if betas else body
         return {**body, "modelId": id, **({"stream": True} if stream else {})}
 

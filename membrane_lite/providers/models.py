@@ -171,6 +171,16 @@ REFUSES_PARAMETER: Final = re.compile(r"not support|unsupported|not allowed|not 
 WORD: Final = re.compile(r"\w+")
 
 
+def refuses_system_role(error: MembraneError) -> bool:
+    """Whether it says of a request's system messages that the model takes none:
+
+    "role 'system' is not supported on this model"; 'Unexpected role "system"', where no model takes them yet.
+    """
+    words = set(WORD.findall(error.message.lower()))
+    refused = error.http_status == 400 and error.type == "invalid_request"
+    return refused and {"role", "system"} <= words and REFUSES_PARAMETER.search(error.message) is not None
+
+
 def advice(error: MembraneError, model: str) -> str:
     """What to say under a refusal that names a parameter: the trait that would leave it out; "" for any other."""
     if error.http_status not in (400, 422) or REFUSES_PARAMETER.search(error.message) is None:

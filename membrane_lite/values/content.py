@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Union
 
 from .base import Json, Record
+
+if TYPE_CHECKING:
+    from .tools import Tool
 
 
 @dataclass
@@ -138,6 +141,21 @@ class ToolResultBlock(Record):
     raw_format: str | None = None
 
 
+@dataclass
+class SystemChange(Record):
+    """A change of what the model is offered and told, from here on; it stands in a message of its own.
+
+    remove_tools: names. define_tools: added, in place of one of the same name. add_system: one text, or several.
+    """
+
+    type: ClassVar[str] = "system_change"
+    remove_tools: list[str] | None = None
+    define_tools: list[Tool] | None = None
+    add_system: str | list[str] | None = None
+    raw_item: Json = None
+    raw_format: str | None = None
+
+
 # One of these; told apart by isinstance or by `.type`.
 Block = Union[
     Text,
@@ -150,6 +168,7 @@ Block = Union[
     RedactedThinking,
     ToolUse,
     ToolResultBlock,
+    SystemChange,
 ]
 
 BLOCK_CLASSES: dict[str, type[Block]] = {
@@ -165,6 +184,7 @@ BLOCK_CLASSES: dict[str, type[Block]] = {
         RedactedThinking,
         ToolUse,
         ToolResultBlock,
+        SystemChange,
     )
 }
 
@@ -207,6 +227,10 @@ def is_thinking(block: Block) -> bool:
 
 def is_redacted_thinking(block: Block) -> bool:
     return isinstance(block, RedactedThinking)
+
+
+def is_system_change(block: Block) -> bool:
+    return isinstance(block, SystemChange)
 
 
 def is_media(block: Block) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .base import Record
-from .content import Block, Text, is_media, is_tool_use
+from .content import Block, Text, is_media, is_system_change, is_tool_use
 
 DEFAULT_ASSISTANT = "Claude"
 
@@ -47,6 +47,10 @@ def has_media(message: Message) -> bool:
 
 def has_tool_use(message: Message) -> bool:
     return any(is_tool_use(block) for block in message.content)
+
+
+def has_system_change(message: Message) -> bool:
+    return any(is_system_change(block) for block in message.content)
 
 
 def user_side_name(assistant_participant: str) -> str:

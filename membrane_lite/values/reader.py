@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from ..errors import MembraneError, invalid, shown, unknown_field, wrong_type
 from .base import Record
-from .content import BLOCK_CLASSES, Block, Text
+from .content import BLOCK_CLASSES, Block, SystemChange, Text
 from .messages import Message
 from .options import OverloadedRetry, RetryConfig
 from .requests import GenerationConfig, Request, ThinkingConfig
@@ -223,12 +223,43 @@ def unknown_block(given: object, path: str) -> MembraneError:
     return invalid(f"{path}.type", f"found {shown(given)}", f"expected one of {', '.join(BLOCK_CLASSES)}")
 
 
-def _blocks(value: object, path: str) -> list[Any]:
+def _any_blocks(value: object, path: str) -> list[Any]:
     if isinstance(value, str):
         return [Text(value)]
     if not isinstance(value, (list, tuple)):
         raise wrong_type(path, value, "a string or a list of content blocks")
     return _each(_block, value, path)
+
+
+def _blocks(value: object, path: str) -> list[Any]:
+    return _without_changes(_any_blocks(value, path), path)
+
+
+def _message_content(value: object, path: str) -> list[Any]:
+    """Blocks; a system change only among its kind, for it becomes a message of another role."""
+    blocks = _any_blocks(value, path)
+    if all(isinstance(block, SystemChange) for block in blocks):
+        return blocks
+    return _without_changes(blocks, path)
+
+
+def _without_changes(blocks: list[Any], path: str) -> list[Any]:
+    for index, block in enumerate(blocks):
+        if isinstance(block, SystemChange):
+            raise misplaced_change(f"{path}[{index}].type")
+    return blocks
+
+
+def misplaced_change(path: str) -> MembraneError:
+    return invalid(path, f"found {SystemChange.type!r}", "expected it in a message that holds nothing else")
+
+
+def _text_or_texts(value: object, path: str) -> Any:
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, (list, tuple)):
+        raise wrong_type(path, value, "a string or a list of strings")
+    return _each(_text, value, path)
 
 
 def _text_or_blocks(value: object, path: str) -> Any:
@@ -259,26 +290,35 @@ def _source(value: object, path: str) -> dict[str, Any]:
 
 
 def _cache_control(value: object, path: str) -> dict[str, str]:
-    control = _mapping(value, path)
-    for key in control:
-        if key not in ("type", "ttl"):
-            raise unknown_field(path, key, ["type", "ttl"])
+    control = _mapping_of(["type", "ttl"], value, path)
     _one_of("ephemeral")(control.get("type"), f"{path}.type")
     _one_of(None, "5m", "1h")(control.get("ttl"), f"{path}.ttl")
     return control
 
 
+def _block_binding(value: object, path: str) -> dict[str, str]:
+    binding = _mapping_of([BINDING_BEHAVIOR], value, path)
+    _one_of("error", "drop_block")(binding.get(BINDING_BEHAVIOR), f"{path}.{BINDING_BEHAVIOR}")
+    return binding
+
+
+def _mapping_of(keys: Sequence[str], value: object, path: str) -> dict[str, Any]:
+    mapping = _mapping(value, path)
+    for key in mapping:
+        if key not in keys:
+            raise unknown_field(path, key, keys)
+    return mapping
+
+
 def _stop_sequences(value: object, path: str) -> list[str]:
     """A list of strings, or a mapping {"sequences": [...]}."""
     if isinstance(value, Mapping):
-        for key in value:
-            if key != "sequences":
-                raise unknown_field(path, key, ["sequences"])
-        value, path = value.get("sequences"), f"{path}.sequences"
+        value, path = _mapping_of(["sequences"], value, path).get("sequences"), f"{path}.sequences"
     texts: list[str] = _list_of(_text)(value, path)
     return texts
 
 
+BINDING_BEHAVIOR: Final = "prefix_mismatch_behavior"
 SOURCES: Final = {"base64": ["type", "media_type", "data"], "url": ["type", "url"]}
 
 _RAW: Final[dict[str, Read]] = {"raw_item": _anything, "raw_format": _optional(_text)}
@@ -303,13 +343,19 @@ _BLOCK_FIELDS: Final[dict[str, dict[str, Read]]] = {
         **_RAW,
     },
     "tool_result": {"tool_use_id": _text, "content": _text_or_blocks, "is_error": _FLAG, "raw_xml": _TEXT, **_RAW},
+    "system_change": {
+        "remove_tools": _optional(_list_of(_name)),
+        "define_tools": _optional(_list_of(_of(Tool))),
+        "add_system": _optional(_text_or_texts),
+        **_RAW,
+    },
 }
 
 FIELDS: Final[dict[type[Record], dict[str, Read]]] = {
     **{cls: _BLOCK_FIELDS[name] for name, cls in BLOCK_CLASSES.items()},
     Message: {
         "participant": _name,
-        "content": _blocks,
+        "content": _message_content,
         "metadata": _optional(_mapping),
         "cache_breakpoint": _flag,
     },
@@ -321,6 +367,7 @@ FIELDS: Final[dict[type[Record], dict[str, Read]]] = {
         "budget_tokens": _COUNT,
         "type": _one_of("enabled", "adaptive"),
         "display": _optional(_one_of("summarized", "omitted")),
+        "block_binding": _optional(_block_binding),
     },
     GenerationConfig: {
         "model": _name,

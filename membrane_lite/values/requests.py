@@ -17,12 +17,15 @@ class ThinkingConfig(Record):
     """type "enabled" thinks within budget_tokens (default 5000), "adaptive" as it sees fit.
 
     display: "summarized" or "omitted", what of the thinking is shown; left out, the provider decides.
+    block_binding: {"prefix_mismatch_behavior": "error" or "drop_block"}, what becomes of signed thinking that is sent
+    back behind a history that has changed since; left out, the provider decides.
     """
 
     enabled: bool = True
     budget_tokens: int | None = None
     type: Literal["enabled", "adaptive"] = "enabled"
     display: Literal["summarized", "omitted"] | None = None
+    block_binding: dict[str, str] | None = None
 
 
 @dataclass
@@ -78,9 +81,11 @@ class ProviderRequest:
     """What an adapter is given: roles and blocks in the shape of Anthropic's Messages API, which is the richest.
 
     messages: [{"role": "user" | "assistant", "content": [block, ...]}, ...]. A block may hold `raw_item` with its
-    `raw_format`, which the adapter of that format sends in its place and every other leaves out.
+    `raw_format`, which the adapter of that format sends in its place and every other leaves out. A message of role
+    "system" changes tools and system text from its place on; only Anthropic's format has it.
     system: a string, a list of text blocks, or None. tools: [{"name", "description", "input_schema"}, ...].
-    thinking: {"type": ...} or None. provider_params are merged into the body last. normalized_messages: the messages
+    thinking: {"type": ...} or None. block_binding: as in ThinkingConfig, also where a model that always thinks is told
+    nothing else of it. provider_params are merged into the body last. normalized_messages: the messages
     as the caller gave them, for formats without roles.
     """
 
@@ -97,5 +102,6 @@ class ProviderRequest:
     repetition_penalty: float | None = None
     stop_sequences: list[str] = field(default_factory=list)
     thinking: Json | None = None
+    block_binding: Json | None = None
     provider_params: dict[str, Any] = field(default_factory=dict)
     normalized_messages: list[Message] = field(default_factory=list)

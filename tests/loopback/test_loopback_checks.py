@@ -14,6 +14,8 @@ from membrane_lite.loopback.routes import KNOWN_PATHS
 USER = {"role": "user", "content": "Hi"}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "t", "input": {}}
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "noon"}
+CHANGE = {"role": "system", "content": [{"type": "text", "text": "Be brief."}]}
+ASSISTANT = {"role": "assistant", "content": "Hello"}
 ASSISTANT_CALLS = {"role": "assistant", "content": [CALL]}
 CHAT_CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": {}}]}
 
@@ -21,6 +23,7 @@ UNANSWERED = (
     "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. "
     "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
 )
+MISPLACED = "messages.{}: role 'system' must follow a user message, and be last or before an assistant one"
 UNCALLED = (
     "messages.{}: unexpected `tool_use_id` found in `tool_result` blocks: toolu_1. "
     "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
@@ -37,6 +40,14 @@ ANTHROPIC: dict[str, tuple[dict[str, Any], str | None]] = {
         'messages: first message must use the "user" role',
     ),
     "two messages of one role are one turn": ({"messages": [USER, USER]}, None),
+    "a change after a user": ({"messages": [USER, CHANGE]}, None),
+    "several of them, before the assistant": ({"messages": [USER, CHANGE, CHANGE, ASSISTANT, USER]}, None),
+    "a change after the assistant": ({"messages": [USER, ASSISTANT, CHANGE]}, MISPLACED.format(2)),
+    "a change before a user": ({"messages": [USER, CHANGE, USER]}, MISPLACED.format(1)),
+    "a change between a call and its result": (
+        {"messages": [USER, ASSISTANT_CALLS, CHANGE, {"role": "user", "content": [RESULT]}]},
+        MISPLACED.format(2),
+    ),
     "an empty text block": (
         {"messages": [{"role": "user", "content": [{"type": "text", "text": ""}]}]},
         "messages: text content blocks must be non-empty",

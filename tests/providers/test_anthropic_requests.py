@@ -34,6 +34,7 @@ def golden(model: str = SONNET, max_tokens: int = 64, **fields: Any) -> bytes:
 
 
 ENABLED = {"type": "enabled", "budget_tokens": 2_048}
+DROP, RAISE = {"prefix_mismatch_behavior": "drop_block"}, {"prefix_mismatch_behavior": "error"}
 THINKS = {"thinking": {"budget_tokens": 2_048}, "max_tokens": 4_096}
 
 GOLDEN: dict[str, tuple[dict[str, Any], bytes]] = {
@@ -115,6 +116,27 @@ GOLDEN: dict[str, tuple[dict[str, Any], bytes]] = {
     ),
     "a model that always thinks takes no such parameter": (
         {"config": {"model": FABLE, "thinking": {"type": "adaptive"}, "temperature": 1}},
+        golden(FABLE),
+    ),
+    # What becomes of signed thinking that is sent back behind a changed history.
+    "a binding, beside a budget": (
+        {"config": {**THINKS, "thinking": {"budget_tokens": 2_048, "block_binding": DROP}}},
+        golden(max_tokens=4_096, thinking={**ENABLED, "block_binding": DROP}),
+    ),
+    "a binding, last in adaptive thinking": (
+        {"config": {"model": OPUS_48, "thinking": {"type": "adaptive", "display": "omitted", "block_binding": RAISE}}},
+        golden(OPUS_48, thinking={"type": "adaptive", "display": "omitted", "block_binding": RAISE}),
+    ),
+    "a model that always thinks is told the binding alone": (
+        {"config": {"model": FABLE, "thinking": {"display": "summarized", "block_binding": DROP}}},
+        golden(FABLE, thinking={"type": "adaptive", "block_binding": DROP}),
+    ),
+    "so is any that takes no other thinking": (
+        {"config": {"model": "claude-mythos-5-1", "thinking": {"type": "adaptive", "block_binding": RAISE}}},
+        golden("claude-mythos-5-1", thinking={"type": "adaptive", "block_binding": RAISE}),
+    ),
+    "thinking that is switched off binds nothing": (
+        {"config": {"model": FABLE, "thinking": {"enabled": False, "block_binding": DROP}}},
         golden(FABLE),
     ),
     # System.
@@ -202,6 +224,8 @@ def test_a_default_for_the_tokens() -> None:
 
 INTERLEAVED = "interleaved-thinking-2025-05-14"
 THINKING_46 = {"model": "claude-opus-4-6", **THINKS}
+BINDING = "thinking-binding-controls-2026-08-01"
+BOUND = {**THINKS, "thinking": {"budget_tokens": 2_048, "block_binding": DROP}}
 
 BETAS: dict[str, tuple[Any, dict[str, Any], list[tuple[str, str]]]] = {
     "none are needed": (None, {}, []),
@@ -223,6 +247,13 @@ BETAS: dict[str, tuple[Any, dict[str, Any], list[tuple[str, str]]]] = {
         [("anthropic-beta", f"{INTERLEAVED},a")],
     ),
     "another header of the caller's": ({"x-other": "1"}, THINKS, [("anthropic-beta", INTERLEAVED)]),
+    "a binding": (None, {"model": FABLE, "thinking": {"block_binding": DROP}}, [("anthropic-beta", BINDING)]),
+    "a binding on Claude 4.5": (None, BOUND, [("anthropic-beta", f"{INTERLEAVED},{BINDING}")]),
+    "a binding behind the caller's": (
+        {"anthropic-beta": f"oauth-1,{BINDING}"},
+        BOUND,
+        [("anthropic-beta", f"oauth-1,{BINDING},{INTERLEAVED}")],
+    ),
     "an empty one": ({"anthropic-beta": ""}, THINKS, [("anthropic-beta", INTERLEAVED)]),
 }
 
@@ -237,6 +268,88 @@ def test_betas(headers: Any, config: dict[str, Any], sent: list[tuple[str, str]]
 def test_thinking_among_the_callers_own_fields_needs_the_beta_too() -> None:
     request = render(provider_params={"thinking": ENABLED})
     assert header(request.headers, "anthropic-beta") == INTERLEAVED
+
+
+INLINE = "inline-tools-2026-09-15"
+REMOVES = {"type": "system_change", "remove_tools": ["look"]}
+DEFINES = {"type": "system_change", "define_tools": [{"name": "look"}]}
+TELLS = {"type": "system_change", "add_system": "Be brief."}
+
+CHANGE_BETAS: dict[str, tuple[str | None, list[dict[str, Any]], dict[str, Any], str | None]] = {
+    "a text needs none": (None, [TELLS], {}, None),
+    "a removal": (None, [REMOVES], {}, INLINE),
+    "a definition": (None, [DEFINES], {}, INLINE),
+    "both, and a text": (None, [TELLS, REMOVES, DEFINES], {}, INLINE),
+    "a change of nothing": (None, [{"type": "system_change", "remove_tools": []}], {}, None),
+    "behind the caller's": ("oauth-1, b", [DEFINES], {}, f"oauth-1,b,{INLINE}"),
+    "not twice": (f"{INLINE},b", [DEFINES], {}, f"{INLINE},b"),
+    "among the others": (None, [DEFINES], BOUND, f"{INTERLEAVED},{INLINE},{BINDING}"),
+    "the caller's stands untouched": (" a ,b", [TELLS], {}, " a ,b"),
+}
+
+
+@pytest.mark.parametrize("given, blocks, config, sent", CHANGE_BETAS.values(), ids=CHANGE_BETAS.keys())
+def test_betas_of_system_changes(
+    given: str | None, blocks: list[dict[str, Any]], config: dict[str, Any], sent: str | None
+) -> None:
+    headers = {} if given is None else {"anthropic-beta": given}
+    adapter = AnthropicAdapter(api_key="k", base_url="http://h", headers=headers)
+    request = {
+        "messages": [ASKED, {"participant": "Ann", "content": blocks}],
+        "config": {"model": SONNET, "max_tokens": 64, **config},
+    }
+    assert header(adapter.render(request, formatter=NativeFormatter()).headers, "anthropic-beta") == sent
+
+
+ODD_MESSAGES: dict[str, tuple[Any, str | None]] = {
+    "a change of the caller's own": ([{"role": "system", "content": [{"type": "tool_removal"}]}], INLINE),
+    "a string": ([{"role": "system", "content": "Be brief."}], None),
+    "no list": ("hi", None),
+    "no messages": ([None, "hi", {"role": "system"}, {"role": "system", "content": [None]}], None),
+    "such a block of a user's": ([{"role": "user", "content": [{"type": "tool_removal"}]}], None),
+}
+
+
+@pytest.mark.parametrize("messages, sent", ODD_MESSAGES.values(), ids=ODD_MESSAGES.keys())
+def test_messages_among_the_callers_own_fields(messages: Any, sent: str | None) -> None:
+    assert header(render(provider_params={"messages": messages}).headers, "anthropic-beta") == sent
+
+
+def test_a_request_with_changes() -> None:
+    union = {"oneOf": [{"type": "object", "properties": {"x": {}}, "required": ["x"]}]}
+    change = {"type": "system_change", "remove_tools": ["ns:look"], "add_system": ["Be brief.", " "]}
+    request = AnthropicAdapter(api_key="k", base_url="http://h").render(
+        {
+            "system": "Be kind.",
+            "messages": [
+                ASKED,
+                {"participant": "Ann", "content": [change]},
+                {"participant": "Claude", "content": "hello"},
+                {
+                    "participant": "Ann",
+                    "content": [{**DEFINES, "define_tools": [{"name": "a", "input_schema": union}]}],
+                },
+                {"participant": "Ann", "content": "bye"},
+            ],
+            "tools": [{"name": "ns:look", "description": "looks", "input_schema": {"type": "object"}}],
+            "config": {"model": OPUS_48, "max_tokens": 64},
+            "prompt_caching": False,
+        },
+        formatter=NativeFormatter(),
+    )
+    assert header(request.headers, "anthropic-beta") == INLINE
+    assert request.body.decode() == (
+        '{"model":"claude-opus-4-8","max_tokens":64,"messages":['
+        '{"role":"user","content":[{"type":"text","text":"Ann: hi"}]},'
+        '{"role":"system","content":[{"type":"tool_removal","tool":{"type":"tool_reference","name":"ns__look"}},'
+        '{"type":"text","text":"Be brief."}]},'
+        '{"role":"assistant","content":[{"type":"text","text":"hello"}]},'
+        '{"role":"user","content":[{"type":"text","text":"Ann: bye"}]},'
+        '{"role":"system","content":[{"type":"tool_addition","tool":{"type":"tool_definition","definition":'
+        '{"name":"a","description":"","input_schema":{"type":"object","properties":{"x":{}},"required":["x"]}}}}]}],'
+        '"system":"Be kind.",'
+        '"tools":[{"name":"ns__look","description":"looks","input_schema":{"type":"object"}}],"stream":false}'
+    )
 
 
 # Messages: what a hook, or a formatter, puts into a ProviderRequest, and what is sent of it.
@@ -262,12 +375,18 @@ def assistant(*blocks: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": list(blocks)}
 
 
+def changed(*blocks: Any) -> dict[str, Any]:
+    return {"role": "system", "content": list(blocks)}
+
+
 def item(raw: dict[str, Any], format: str = "anthropic") -> dict[str, Any]:
     return {"raw_item": raw, "raw_format": format}
 
 
 PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 MARK = {"cache_control": {"type": "ephemeral"}}
+REMOVED = {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "look"}}
+ADDED = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "look"}}
 SEARCH = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}}
 CITED = {"type": "text", "citations": [{"cited_text": "x"}]}
 
@@ -395,6 +514,16 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
         [user(text("a"), {"type": "later", "x": 1})],
         [user(text("a"), {"type": "later", "x": 1})],
     ),
+    "a system message": (
+        [user(text("a")), changed(text(" "), text("b", **MARK), REMOVED), assistant(text("c ")), user(text("d"))],
+        [user(text("a")), changed(text("b", **MARK), REMOVED), assistant(text("c ")), user(text("d"))],
+    ),
+    "a system message at the end": (
+        [user(text("a")), assistant(text("b ")), user(text("c")), changed(text("d"))],
+        [user(text("a")), assistant(text("b ")), user(text("c")), changed(text("d"))],
+    ),
+    "one of blank text": ([user(text("a")), changed(text(" "))], [user(text("a"))]),
+    "a tool that is added by its name": ([user(text("a")), changed(ADDED)], [user(text("a")), changed(ADDED)]),
     "half a surrogate pair": ([user(text("a\ud83d"))], [user(text("a\ufffd"))]),
 }
 
@@ -425,6 +554,20 @@ REFUSED: dict[str, tuple[str, list[dict[str, Any]], tuple[str, str]]] = {
         SONNET,
         [user(text("a")), assistant(text("b")), user(text(" "))],
         ("invalid_request", "messages: the last message holds only blank text, which the API refuses; give it text"),
+    ),
+    "a last question of blank text, and a system message": (
+        SONNET,
+        [user(text("a")), assistant(text("b")), user(text(" ")), changed(text("c"))],
+        ("invalid_request", "messages: the last message holds only blank text, which the API refuses; give it text"),
+    ),
+    "a prefill behind a system message": (
+        OPUS_48,
+        [user(text("a")), changed(text("c")), assistant(text("b"))],
+        (
+            "unsupported",
+            "messages: claude-opus-4-8 takes no prefill, and the last message is the assistant's; end with a user's "
+            "message (or, if the model does take it, pass model_traits={'claude-opus-4-8': {'prefill': True}})",
+        ),
     ),
     "a prefill of blank text": (
         SONNET,

@@ -239,6 +239,15 @@ BODIES: dict[str, tuple[dict[str, Any], Json]] = {
         {"thinking": THINKING, "provider_params": {"anthropic_beta": ["b", BETA]}, "betas": ["a", " b"]},
         {**BASE, "thinking": THINKING, "anthropic_beta": ["a", "b", BETA], **ID},
     ),
+    "a beta that what becomes of bound thinking needs": (
+        {"thinking": {**THINKING, "block_binding": {"prefix_mismatch_behavior": "error"}}},
+        {
+            **BASE,
+            "thinking": {**THINKING, "block_binding": {"prefix_mismatch_behavior": "error"}},
+            "anthropic_beta": [BETA, "thinking-binding-controls-2026-08-01"],
+            **ID,
+        },
+    ),
     "the caller's own fields win": (
         {"provider_params": {"max_tokens": 1, "metadata": {"user_id": "u"}}},
         {**BASE, "max_tokens": 1, "metadata": {"user_id": "u"}, **ID},

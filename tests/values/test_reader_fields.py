@@ -17,11 +17,13 @@ from membrane_lite.values.content import (
     GeneratedImage,
     Image,
     RedactedThinking,
+    SystemChange,
     Text,
     Thinking,
     ToolResultBlock,
     ToolUse,
     Video,
+    is_system_change,
 )
 from membrane_lite.values.messages import Message
 from membrane_lite.values.options import OverloadedRetry, RetryConfig
@@ -93,7 +95,10 @@ TEXT = [Text("hi")]
 PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 GOOGOL = 10**400
 SHOWN_GOOGOL = "1" + "0" * 199 + "..."
-BLOCK_TYPES = "text, image, document, audio, video, generated_image, thinking, redacted_thinking, tool_use, tool_result"
+BLOCK_TYPES = (
+    "text, image, document, audio, video, generated_image, thinking, redacted_thinking, tool_use, tool_result, "
+    "system_change"
+)
 
 STRING = Kind(
     same("", "é", " "), [(7, "found int 7; expected a string"), (["x"], "found list ['x']; expected a string")]
@@ -161,6 +166,18 @@ KINDS: dict[str, Kind] = {
     "blocks": BLOCKS,
     "text or blocks": TEXT_OR_BLOCKS,
     "texts": TEXTS,
+    "names or None": or_none(list_of(NAME)),
+    "text or texts or None": Kind(
+        [(None, None), ("", ""), ("be kind", "be kind"), ([], []), (("a", " "), ["a", " "])],
+        [
+            (7, "found int 7; expected a string or a list of strings"),
+            ({"text": "a"}, "found dict {'text': 'a'}; expected a string or a list of strings"),
+        ],
+    ),
+    "binding or None": Kind(
+        same(None, {"prefix_mismatch_behavior": "error"}, {"prefix_mismatch_behavior": "drop_block"}),
+        [("drop_block", "found str 'drop_block'; expected a mapping with string keys")],
+    ),
     "counts or None": or_none(list_of(COUNT)),
     "source": Kind(
         same(PNG, {"type": "base64", "data": "iVBORw0KGgo="}, {"type": "url", "url": "https://x.org/a.png"}),
@@ -250,6 +267,12 @@ ROWS: dict[type, dict[str, str]] = {
         "raw_xml": "string or None",
         **RAW,
     },
+    SystemChange: {
+        "remove_tools": "names or None",
+        "define_tools": "tools or None",
+        "add_system": "text or texts or None",
+        **RAW,
+    },
     Message: {
         "participant": "name",
         "content": "blocks",
@@ -264,6 +287,7 @@ ROWS: dict[type, dict[str, str]] = {
         "budget_tokens": "count or None",
         "type": "thinking type",
         "display": "display or None",
+        "block_binding": "binding or None",
     },
     GenerationConfig: {
         "model": "name",
@@ -432,6 +456,11 @@ PLACES: dict[type, Place] = {
     RedactedThinking: block({"type": "redacted_thinking", "data": "d"}),
     ToolUse: block({"type": "tool_use", "id": "c", "name": "t"}),
     ToolResultBlock: block({"type": "tool_result", "tool_use_id": "c", "content": "r"}),
+    SystemChange: Place(
+        "here.content[0].",
+        {"type": "system_change"},
+        lambda given: read_message({"participant": "Ann", "content": [given]}, "here").content[0],
+    ),
     Message: Place("here.", REQUEST["messages"][0], lambda given: read_message(given, "here")),
     Tool: Place("tools[0].", {"name": "t"}, lambda given: read_request({**REQUEST, "tools": [given]}).tools[0]),
     ToolCall: Place(
@@ -613,6 +642,77 @@ NESTED = {
 @pytest.mark.parametrize("given, text", NESTED.values(), ids=NESTED.keys())
 def test_what_is_wrong_within_a_block(given: Any, text: str) -> None:
     assert refusal(lambda item: read_content([item], "content"), given) == ("invalid_request", text)
+
+
+CHANGE = {"type": "system_change", "add_system": "be kind"}
+SAID = {"type": "text", "text": "hi"}
+ALONE = "type: found 'system_change'; expected it in a message that holds nothing else"
+
+MISPLACED: dict[str, tuple[Any, str]] = {
+    "before another block": ([CHANGE, SAID], f"here.content[0].{ALONE}"),
+    "behind another block": ([SAID, CHANGE], f"here.content[1].{ALONE}"),
+    "as an object": ([SystemChange(), Text("hi")], f"here.content[0].{ALONE}"),
+    "in a tool's result": (
+        [{"type": "tool_result", "tool_use_id": "c", "content": [CHANGE]}],
+        f"here.content[0].content[0].{ALONE}",
+    ),
+    "with a misspelt field": (
+        [{"type": "system_change", "remove_tool": ["look"]}],
+        "here.content[0]: no field 'remove_tool'; did you mean 'remove_tools'?",
+    ),
+    "with a tool that is none": (
+        [CHANGE, {"type": "system_change", "define_tools": [{"name": "look"}, {"title": "find"}]}],
+        "here.content[1].define_tools[1]: no field 'title'; it takes name, description, input_schema.",
+    ),
+    "with a blank name": (
+        [{"type": "system_change", "remove_tools": ["look", " "]}],
+        "here.content[0].remove_tools[1]: found str ' '; expected a string that is not blank",
+    ),
+    "with a text that is none": (
+        [{"type": "system_change", "add_system": ["be kind", None]}],
+        "here.content[0].add_system[1]: found NoneType None; expected a string",
+    ),
+}
+
+
+@pytest.mark.parametrize("content, text", MISPLACED.values(), ids=MISPLACED.keys())
+def test_a_system_change_that_cannot_be_one(content: Any, text: str) -> None:
+    assert refusal(lambda given: read_message({"participant": "Ann", "content": given}, "here"), content) == (
+        "invalid_request",
+        text,
+    )
+
+
+def test_no_answer_holds_a_system_change() -> None:
+    assert refusal(lambda given: read_content(given, "content"), [CHANGE]) == ("invalid_request", f"content[0].{ALONE}")
+
+
+def test_several_system_changes_share_a_message() -> None:
+    read = read_message({"participant": "Ann", "content": [CHANGE, SystemChange(define_tools=[Tool("look")])]}, "here")
+    assert read.content == [SystemChange(add_system="be kind"), SystemChange(define_tools=[Tool("look")])]
+    assert [is_system_change(block) for block in [*read.content, Text("hi")]] == [True, True, False]
+
+
+BINDINGS: dict[str, tuple[Any, str]] = {
+    "a misspelt field": (
+        {"prefix_mismatch_behaviour": "error"},
+        "config.thinking.block_binding: no field 'prefix_mismatch_behaviour'; did you mean 'prefix_mismatch_behavior'?",
+    ),
+    "another word": (
+        {"prefix_mismatch_behavior": "drop"},
+        "config.thinking.block_binding.prefix_mismatch_behavior: found 'drop'; expected one of 'error', 'drop_block'",
+    ),
+    "nothing": (
+        {},
+        "config.thinking.block_binding.prefix_mismatch_behavior: found None; expected one of 'error', 'drop_block'",
+    ),
+}
+
+
+@pytest.mark.parametrize("binding, text", BINDINGS.values(), ids=BINDINGS.keys())
+def test_a_binding_that_is_none(binding: Any, text: str) -> None:
+    config = {"model": "m", "thinking": {"block_binding": binding}}
+    assert refusal(read_request, {**REQUEST, "config": config}) == ("invalid_request", text)
 
 
 def test_every_block_class_has_its_type() -> None:

@@ -17,6 +17,7 @@ from membrane_lite.values.content import (
     GeneratedImage,
     Image,
     RedactedThinking,
+    SystemChange,
     Text,
     Thinking,
     ToolResultBlock,
@@ -66,10 +67,18 @@ BLOCKS: dict[str, Block] = {
     "tool result of blocks": ToolResultBlock("c1", [Text("r"), Image(PNG)], is_error=False),
 }
 
+CHANGES: dict[str, Block] = {
+    "system change": SystemChange(
+        ["ns:look"], [Tool("find"), Tool("ns:find", "finds", {"type": "object"})], ["be kind", " "], **RAW
+    ),
+    "system change of one text": SystemChange(add_system="be kind"),
+    "system change of nothing": SystemChange(),
+}
+
 MESSAGE = Message("Ann", list(BLOCKS.values()), metadata={"timestamp": 1, "source_id": "7"}, cache_breakpoint=True)
 
 REQUEST = Request(
-    messages=[MESSAGE, Message("Claude", [])],
+    messages=[MESSAGE, Message("Claude", []), Message("System", list(CHANGES.values()))],
     config=GenerationConfig(
         model="m",
         max_tokens=0,
@@ -79,7 +88,7 @@ REQUEST = Request(
         presence_penalty=-1,
         frequency_penalty=0.25,
         repetition_penalty=1.1,
-        thinking=ThinkingConfig(enabled=False, budget_tokens=5, display="omitted"),
+        thinking=ThinkingConfig(False, 5, "adaptive", "omitted", {"prefix_mismatch_behavior": "drop_block"}),
     ),
     system=[Text("be kind", cache_control={"type": "ephemeral"})],
     tools=[Tool("look"), Tool("ns:find", "finds", {"type": "object", "properties": {"q": {}}})],
@@ -143,7 +152,7 @@ ABORTED = AbortedResponse(
 )
 
 RECORDS: dict[str, Record] = {
-    **{f"a message of one block: {name}": Message("Ann", [block]) for name, block in BLOCKS.items()},
+    **{f"a message of one block: {name}": Message("Ann", [block]) for name, block in {**BLOCKS, **CHANGES}.items()},
     "a message": MESSAGE,
     "a message without anything": Message("Ann", []),
     "a request": REQUEST,
