@@ -251,11 +251,10 @@ def _image(block: Image, options: BuildOptions, names: Mapping[str, str]) -> dic
     source = block.source
     if source["type"] == "url":
         return {"type": "image", "source": {"type": "url", "url": source["url"]}}
-    kind = image_media.media_type(source)
-    if kind is None:
+    written = image_media.block(source)
+    if written is None:
         _warn(options, 'image block stripped: unsupported media type "%s"', source.get("media_type"))
         return _text_block(image_media.placeholder(source.get("media_type")))
-    written = {"type": "image", "source": {"type": "base64", "media_type": kind, "data": source["data"]}}
     return written if block.source_url is None else {**written, "source_url": block.source_url}
 
 
