@@ -51,7 +51,11 @@ class BuildSettings:
 
 @dataclass
 class BuildOptions:
-    """What build_messages is told beside the messages. participant_mode "simple" puts no names before texts."""
+    """What build_messages is told beside the messages. participant_mode "simple" puts no names before texts.
+
+    tool_mode: for a formatter with two modes; None leaves it to the formatter. thinking: whether a transcript ends with
+    the beginning of the model's thinking.
+    """
 
     assistant_participant: str = DEFAULT_ASSISTANT
     participant_mode: Literal["simple", "multiuser"] = "multiuser"
@@ -68,6 +72,8 @@ class BuildOptions:
     pending_tool_call_ids: frozenset[str] = frozenset()
     on_normalize: Callable[[dict[str, Any]], object] | None = None
     warn: Callable[..., object] | None = None
+    tool_mode: ToolMode | None = None
+    thinking: bool = False
 
 
 @dataclass
