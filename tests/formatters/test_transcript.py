@@ -432,6 +432,10 @@ ROUNDS: Cases = {
         Given([HI, said("Claude", "so", call(), result(), "done")], S),
         started(model(f"Ann: hi\nClaude: so\n{CALL}\n{RESULT}\ndone\nClaude:")),
     ),
+    "a last message that holds a result is sent, whoever spoke before": (
+        Given([HI, said("Claude", "one"), said("Claude", "two", result())], S),
+        started(model(f"Ann: hi\nClaude: one\nClaude: two\n{RESULT}\nClaude:")),
+    ),
     "calls side by side share a block": (
         Given([HI, said("Claude", call(), call(), "and", call()), HI], S),
         started(
@@ -488,6 +492,10 @@ IMAGES: Cases = {
     "several, by the type their bytes show": (
         Given([said("Ann", MISLABELLED, "two", PNG)]),
         sent(user([block("Ann: two"), PNG_BLOCK, PNG_BLOCK]), model("Claude:")),
+    ),
+    "with blank text, which is text": (
+        Given([said("Ann", "", PNG), said("Ann", " ", PNG)]),
+        sent(user([PNG_BLOCK]), user([block("Ann:  "), PNG_BLOCK]), model("Claude:")),
     ),
     "the assistant's own": (
         Given([HI, said("Claude", "here", PNG), said("Claude", "dropped")], S),
