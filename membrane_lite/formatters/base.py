@@ -55,7 +55,8 @@ class BuildSettings:
 class BuildOptions:
     """What build_messages is told beside the messages. participant_mode "simple" puts no names before texts.
 
-    thinking: a transcript ends with an opening thinking tag. tool_mode: None takes the formatter's.
+    tool_mode: for a formatter with two modes; None leaves it to the formatter. thinking: whether a transcript ends with
+    the beginning of the model's thinking.
     """
 
     assistant_participant: str = DEFAULT_ASSISTANT
@@ -69,12 +70,12 @@ class BuildOptions:
     max_participants_for_stop: int | None = None
     context_prefix: str | None = None
     prefill_user_message: str | None = None
-    thinking: bool = False
-    tool_mode: ToolMode | None = None
     has_cache_marker: Callable[[Message, int], bool] | None = None
     pending_tool_call_ids: frozenset[str] = frozenset()
     on_normalize: Callable[[dict[str, Any]], object] | None = None
     warn: Callable[..., object] | None = None
+    tool_mode: ToolMode | None = None
+    thinking: bool = False
 
 
 @dataclass

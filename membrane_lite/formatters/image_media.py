@@ -17,6 +17,14 @@ SIGNATURES: Final = (
 SNIFFED_CHARACTERS: Final = 24  # of base64: 18 bytes
 
 
+def block(source: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An image by base64 as it is sent, under the type its bytes show; None for one that no provider accepts."""
+    kind = media_type(source) if source.get("type") == "base64" else None
+    if kind is None:
+        return None
+    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": source["data"]}}
+
+
 def media_type(source: Mapping[str, Any]) -> str | None:
     """The accepted type of a base64 source, by its bytes, else by its label in any case; None if there is none."""
     return sniffed(str(source.get("data", ""))) or accepted(source.get("media_type"))

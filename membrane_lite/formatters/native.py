@@ -59,8 +59,8 @@ SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs hu
 class NativeFormatter:
     """name_format: what stands before a user-side text, `{name}` replaced.
 
-    unsupported_media "strip" leaves documents, audio and video out with a warning; "error" leaves them to the adapter,
-    which refuses those its provider cannot take.
+    unsupported_media "strip" leaves documents, audio and video out, with a warning unless warn_on_strip is False;
+    "error" leaves them to the adapter, which refuses those its provider cannot take.
     """
 
     name = "native"
@@ -70,10 +70,15 @@ class NativeFormatter:
     takes_system_changes = True
 
     def __init__(
-        self, *, name_format: str = "{name}: ", unsupported_media: Literal["error", "strip"] = "error"
+        self,
+        *,
+        name_format: str = "{name}: ",
+        unsupported_media: Literal["error", "strip"] = "error",
+        warn_on_strip: bool = True,
     ) -> None:
         self._name_format: Final = name_format
         self._strips_media: Final = unsupported_media == "strip"
+        self._warns_on_strip: Final = warn_on_strip
 
     def conversation(self, request: Request, settings: BuildSettings) -> NativeConversation:
         return NativeConversation(self, request, settings)
@@ -139,7 +144,8 @@ class NativeFormatter:
         blocks: list[Json] = []
         for block in message.content:
             if self._strips_media and isinstance(block, (Document, Audio, Video)):
-                _warn(options, "%s left out of the message of %s", block.type, message.participant)
+                if self._warns_on_strip:
+                    _warn(options, "%s left out of the message of %s", block.type, message.participant)
                 continue
             written = _written(block, options, names)
             if written is None:
@@ -314,11 +320,10 @@ def _image(block: Image, options: BuildOptions, names: Mapping[str, str]) -> dic
     source = block.source
     if source["type"] == "url":
         return {"type": "image", "source": {"type": "url", "url": source["url"]}}
-    kind = image_media.media_type(source)
-    if kind is None:
+    written = image_media.block(source)
+    if written is None:
         _warn(options, 'image block stripped: unsupported media type "%s"', source.get("media_type"))
         return _text_block(image_media.placeholder(source.get("media_type")))
-    written = {"type": "image", "source": {"type": "base64", "media_type": kind, "data": source["data"]}}
     return written if block.source_url is None else {**written, "source_url": block.source_url}
 
 
