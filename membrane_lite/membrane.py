@@ -16,8 +16,10 @@ from .call import DEFAULT_IDLE_MS, Limits, own_code
 from .clock import Clock
 from .errors import MembraneError, invalid, wrong_type
 from .formatters.base import BuildSettings, Formatter, Logger, tool_mode
+from .formatters.cache_receipts import CacheWireReceipt
 from .formatters.native import NativeFormatter
 from .formatters.request_size import max_request_bytes
+from .formatters.tool_names import STRICTEST
 from .providers.base import Adapter, read_milliseconds
 from .turn import Turn, TurnOptions
 from .values.content import Text
@@ -81,6 +83,7 @@ class Membrane:
             max_participants_for_stop=max_participants_for_stop,
             prompt_caching=default_prompt_caching,
             max_request_bytes=max_request_bytes(os.environ),
+            tool_names=getattr(adapter, "tool_names", STRICTEST),
             logger=GuardedLogger(logger),
         )
 
@@ -108,6 +111,7 @@ class Membrane:
         on_request: Callable[[Any], object] | None = None,
         on_response: Callable[[Any], object] | None = None,
         on_retry: Callable[[RetryInfo], object] | None = None,
+        on_cache_wire_receipt: Callable[[CacheWireReceipt], object] | None = None,
         retry: Literal[False] | None = None,
         formatter: Formatter | None = None,
     ) -> Response:
@@ -128,6 +132,7 @@ class Membrane:
             streamed=False,
             refusal_retries=refusal_retries,
             timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            on_cache_wire_receipt=on_cache_wire_receipt,
         )
         return self._completed(turn, on_response)
 
@@ -144,6 +149,7 @@ class Membrane:
         on_request: Callable[[Any], object] | None = None,
         on_response: Callable[[Any], object] | None = None,
         on_retry: Callable[[RetryInfo], object] | None = None,
+        on_cache_wire_receipt: Callable[[CacheWireReceipt], object] | None = None,
         max_tool_depth: int = DEFAULT_MAX_TOOL_DEPTH,
         signal: AbortSignal | None = None,
         timeout_ms: int | None = None,
@@ -180,6 +186,7 @@ class Membrane:
             runs_tools=on_tool_calls is not None,
             max_tool_depth=max_tool_depth,
             timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            on_cache_wire_receipt=on_cache_wire_receipt,
         )
         if not checked.streaming:
             return told_at_once(self._completed(turn, on_response), on_chunk)
@@ -211,6 +218,7 @@ class Membrane:
         on_request: Callable[[Any], object] | None = None,
         on_response: Callable[[Any], object] | None = None,
         on_retry: Callable[[RetryInfo], object] | None = None,
+        on_cache_wire_receipt: Callable[[CacheWireReceipt], object] | None = None,
         retry: Literal[False] | None = None,
         formatter: Formatter | None = None,
     ) -> YieldingStream:
@@ -236,6 +244,7 @@ class Membrane:
             refusal_retries=refusal_retries,
             timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
             timeout_scope="round",
+            on_cache_wire_receipt=on_cache_wire_receipt,
         )
         hidden = {Tokens: emit_tokens, BlockSeen: emit_blocks, UsageSeen: emit_usage}
         return YieldingStream(

@@ -21,6 +21,7 @@ from ..values.requests import GenerationConfig, ProviderRequest, Request
 from ..values.tools import Tool, ToolResult
 from .assembly import AnswerRecord
 from .request_size import DEFAULT_MAX_REQUEST_BYTES
+from .tool_names import STRICTEST, ToolNames
 
 ToolMode = Literal["native", "xml"]
 
@@ -36,12 +37,13 @@ class Logger(Protocol):
 
 @dataclass
 class BuildSettings:
-    """What a Membrane adds to every request that does not say otherwise."""
+    """What a Membrane adds to every request that does not say otherwise. tool_names: the rule of its adapter."""
 
     assistant_participant: str = DEFAULT_ASSISTANT
     max_participants_for_stop: int = 10
     prompt_caching: bool = True
     max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
+    tool_names: ToolNames = STRICTEST
     logger: Logger | None = None
 
     def warn(self, message: str, *args: object) -> None:
@@ -57,6 +59,7 @@ class BuildOptions:
     participant_mode: Literal["simple", "multiuser"] = "multiuser"
     human_participant: str | None = None
     tools: Sequence[Tool] | None = None
+    tool_names: ToolNames = STRICTEST
     system_prompt: str | list[Text] | None = None
     prompt_caching: bool = False
     cache_ttl: str | None = None
@@ -72,7 +75,10 @@ class BuildOptions:
 
 @dataclass
 class BuildResult:
-    """messages: roles and blocks. tool_names: names as sent -> as declared. ready: no call was declared in flight."""
+    """messages: roles and blocks. tool_names: names as sent -> as declared. ready: no call was declared in flight.
+
+    free_markers: how many more cache markers its messages may carry; 0 for a format without them.
+    """
 
     messages: list[Json]
     system_content: str | list[Json] | None = None
@@ -81,6 +87,7 @@ class BuildResult:
     tool_names: Mapping[str, str] = field(default_factory=dict)
     assistant_prefill: str | None = None
     cache_markers_applied: int = 0
+    free_markers: int = 0
     ready: bool = True
 
 

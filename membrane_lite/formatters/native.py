@@ -34,6 +34,8 @@ from ..values.tools import Tool, ToolResult, result_block
 from . import cache_markers, image_media, request_size
 from .assembly import NativeAssembler
 from .base import BuildOptions, BuildResult, BuildSettings, BuildsMessages, ToolMode, provider_request
+from .floating_marker import FloatingMarker
+from .tool_names import sent_tool_name, sent_tool_names
 from .tool_pairs import repair
 
 SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
@@ -62,7 +64,7 @@ class NativeFormatter:
 
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """Roles, repaired tool pairs, tools, system text and cache markers of a request. Changes no message."""
-        names = sent_tool_names(options.tools or ())
+        names = sent_tool_names(options.tools or (), options.tool_names)
         built = self._context_prefix(options)
         for index, message in enumerate(messages):
             if options.has_cache_marker is not None and options.has_cache_marker(message, index) and built:
@@ -84,7 +86,7 @@ class NativeFormatter:
             if tools:
                 cache_markers.mark_last(tools, options.cache_ttl)
         most = cache_markers.MOST_MARKERS if options.prompt_caching else 0
-        markers = cache_markers.clamp(tools, system, repaired.messages, most=most)
+        markers = _clamped(tools, system, repaired.messages, options)
         return BuildResult(
             messages=repaired.messages,
             system_content=system,
@@ -92,6 +94,7 @@ class NativeFormatter:
             stop_sequences=list(options.additional_stop_sequences),
             tool_names={sent: declared for declared, sent in names.items()},
             cache_markers_applied=markers,
+            free_markers=most - markers,
             ready=repaired.ready,
         )
 
@@ -146,6 +149,7 @@ class NativeConversation:
         self._assistant: Final = request.assistant_participant or settings.assistant_participant
         self._messages: Final = list(request.messages)
         self._tool_names: Mapping[str, str] = {}
+        self._floating: Final = _floating_marker(request)
 
     def build(self) -> ProviderRequest:
         built = self._formatter.build_messages(self._messages, self._options())
@@ -155,6 +159,8 @@ class NativeConversation:
         )
         if shed:
             self._settings.warn("%d images were dropped from a request that was too large", shed)
+        if self._floating is not None:
+            self._floating.place(built)
         return provider_request(self._request, built)
 
     def assembler(self) -> NativeAssembler:
@@ -169,6 +175,8 @@ class NativeConversation:
         self._messages.append(Message(self._assistant, list(content)))
         self._messages.append(Message(user, [result_block(result) for result in results]))
         self._messages.extend(injected)
+        if self._floating is not None:
+            self._floating.next_round()
 
     def _options(self) -> BuildOptions:
         request, settings = self._request, self._settings
@@ -176,6 +184,7 @@ class NativeConversation:
         return BuildOptions(
             assistant_participant=self._assistant,
             tools=request.tools,
+            tool_names=settings.tool_names,
             system_prompt=request.system,
             prompt_caching=caching,
             cache_ttl=request.cache_ttl,
@@ -186,15 +195,21 @@ class NativeConversation:
         )
 
 
-def sent_tool_names(tools: Sequence[Tool]) -> dict[str, str]:
-    """Declared name -> name as sent: providers take letters, digits, "_" and "-", so a colon becomes "__"."""
-    names: dict[str, str] = {}
-    for tool in tools:
-        sent = tool.name.replace(":", "__")
-        if sent in names.values():
-            raise MembraneError("invalid_request", f"tools: two tools would be sent as {sent!r}; names must differ")
-        names[tool.name] = sent
-    return names
+def _floating_marker(request: Request) -> FloatingMarker | None:
+    """None where it is off, and where the provider is asked to mark the newest block by itself."""
+    automatic = "cache_control" in (request.provider_params or {})
+    return None if automatic or request.floating_cache_marker is False else FloatingMarker(request.cache_ttl)
+
+
+def _clamped(tools: list[Json] | None, system: Any, messages: Sequence[Json], options: BuildOptions) -> int:
+    """How many markers are kept: four at most, none where caching is off. Says so where some were asked for in vain."""
+    if not options.prompt_caching:
+        return cache_markers.clamp(tools, system, messages, most=0)
+    asked = cache_markers.count({"tools": tools, "system": system, "messages": messages})
+    kept = cache_markers.clamp(tools, system, messages)
+    if kept < asked:
+        _warn(options, cache_markers.LEFT_OUT, asked - kept)
+    return kept
 
 
 def _role(message: Message, options: BuildOptions) -> str:
@@ -269,7 +284,7 @@ def _medium(block: Any, options: BuildOptions, names: Mapping[str, str]) -> dict
 
 
 def _tool_use(block: ToolUse, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
-    name = names.get(block.name, block.name.replace(":", "__"))
+    name = names.get(block.name) or sent_tool_name(block.name, options.tool_names)
     return {"type": "tool_use", "id": block.id, "name": name, "input": block.input}
 
 
