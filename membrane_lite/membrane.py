@@ -117,6 +117,7 @@ class Membrane:
     ) -> Response:
         """The response to one request. Tool calls come back in response.tool_calls; nothing is run.
 
+        on_cache_wire_receipt(receipt) is told the hashes of the body before it leaves (formatters/cache_receipts.py).
         Raises MembraneError, for an abort and for every deadline too; what had arrived is on the error.
         """
         turn = self._turn(
