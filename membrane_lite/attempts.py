@@ -80,17 +80,26 @@ class CallPlan:
 class Sent:
     """What one provider call sent: how often, after which waits, and the last body.
 
-    forget: called before a resend; what the failed attempt said beside content is void.
+    forget: called before a resend; what the failed attempt said beside content is void. first: told of the body before
+    the first attempt leaves; the resends carry the same.
     """
 
-    def __init__(self, on_request: Callable[[Any], object] | None, forget: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        on_request: Callable[[Any], object] | None,
+        forget: Callable[[], object],
+        first: Callable[[Any], object] | None = None,
+    ) -> None:
         self._on_request: Final = on_request
+        self._first: Final = first
         self._forget: Final = forget
         self.waits_ms: Final[list[int]] = []
         self.raw_request: Any = None
 
     def sending(self, raw_request: Any) -> None:
-        self.raw_request = raw_request
+        resent, self.raw_request = self.raw_request is not None, raw_request
+        if self._first is not None and not resent:
+            self._first(raw_request)
         if self._on_request is not None:
             own_code("on_request", self._on_request, raw_request)
 

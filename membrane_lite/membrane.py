@@ -16,8 +16,10 @@ from .call import DEFAULT_IDLE_MS, Limits, own_code
 from .clock import Clock
 from .errors import MembraneError, invalid, wrong_type
 from .formatters.base import BuildSettings, Formatter, Logger, tool_mode
+from .formatters.cache_receipts import CacheWireReceipt
 from .formatters.native import NativeFormatter
 from .formatters.request_size import max_request_bytes
+from .formatters.tool_names import STRICTEST
 from .providers.base import Adapter, read_milliseconds
 from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS
 from .turn import Turn, TurnOptions
@@ -82,6 +84,7 @@ class Membrane:
             max_participants_for_stop=max_participants_for_stop,
             prompt_caching=default_prompt_caching,
             max_request_bytes=max_request_bytes(os.environ),
+            tool_names=getattr(adapter, "tool_names", STRICTEST),
             logger=GuardedLogger(logger),
         )
 
@@ -109,11 +112,13 @@ class Membrane:
         on_request: Callable[[Any], object] | None = None,
         on_response: Callable[[Any], object] | None = None,
         on_retry: Callable[[RetryInfo], object] | None = None,
+        on_cache_wire_receipt: Callable[[CacheWireReceipt], object] | None = None,
         retry: Literal[False] | None = None,
         formatter: Formatter | None = None,
     ) -> Response:
         """The response to one request. Tool calls come back in response.tool_calls; nothing is run.
 
+        on_cache_wire_receipt(receipt) is told the hashes of the body before it leaves (formatters/cache_receipts.py).
         Raises MembraneError, for an abort and for every deadline too; what had arrived is on the error.
         """
         turn = self._turn(
@@ -129,6 +134,7 @@ class Membrane:
             streamed=False,
             refusal_retries=refusal_retries,
             timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            on_cache_wire_receipt=on_cache_wire_receipt,
         )
         return self._completed(turn, on_response)
 
@@ -145,6 +151,7 @@ class Membrane:
         on_request: Callable[[Any], object] | None = None,
         on_response: Callable[[Any], object] | None = None,
         on_retry: Callable[[RetryInfo], object] | None = None,
+        on_cache_wire_receipt: Callable[[CacheWireReceipt], object] | None = None,
         max_tool_depth: int = DEFAULT_MAX_TOOL_DEPTH,
         max_resumption_rounds: int = DEFAULT_MAX_RESUMPTION_ROUNDS,
         signal: AbortSignal | None = None,
@@ -186,6 +193,7 @@ class Membrane:
             resumes=checked.streaming,
             max_resumption_rounds=None if max_resumption_rounds == -1 else max_resumption_rounds,
             timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            on_cache_wire_receipt=on_cache_wire_receipt,
         )
         if not checked.streaming:
             return told_at_once(self._completed(turn, on_response), on_chunk)
@@ -218,6 +226,7 @@ class Membrane:
         on_request: Callable[[Any], object] | None = None,
         on_response: Callable[[Any], object] | None = None,
         on_retry: Callable[[RetryInfo], object] | None = None,
+        on_cache_wire_receipt: Callable[[CacheWireReceipt], object] | None = None,
         retry: Literal[False] | None = None,
         formatter: Formatter | None = None,
     ) -> YieldingStream:
@@ -246,6 +255,7 @@ class Membrane:
             refusal_retries=refusal_retries,
             timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
             timeout_scope="round",
+            on_cache_wire_receipt=on_cache_wire_receipt,
         )
         hidden = {Tokens: emit_tokens, BlockSeen: emit_blocks, UsageSeen: emit_usage}
         return YieldingStream(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Literal
 
 from .abort import AbortSignal
@@ -21,8 +22,10 @@ from .attempts import CallPlan, Sent, answered, redacted
 from .call import NEVER, own_code
 from .error_table import classify_exception
 from .errors import CALL_TIMEOUT, MembraneError, aborted, own_code_error, wrong_type
+from .formatters import cache_markers
 from .formatters.assembly import AnswerRecord
 from .formatters.base import Assembler, BuildSettings, Formatter, ToolTexts
+from .formatters.cache_receipts import receipt_of
 from .outcome import (
     KNOWN_STOP_REASONS,
     Round,
@@ -77,6 +80,7 @@ class TurnOptions:
     timeout_ms: float | None = None
     timeout_scope: TimeoutScope = "turn"
     before_request: Callable[..., Any] | None = None
+    on_cache_wire_receipt: Callable[[Any], object] | None = None
     registry: Any = None
 
 
@@ -203,7 +207,8 @@ class Turn:
             if self._resuming:  # what the last round wrote is the beginning of what arrives now
                 self._rounds[-1] = self._rounds[-1]._replace(content=[])
                 self._resuming = False
-            sent = self._sent = Sent(self._plan.on_request, assembler.record.forget)
+            first = None if refusals else partial(self._first_sending, provider_request)
+            sent = self._sent = Sent(self._plan.on_request, assembler.record.forget, first)
             yield from self._answer(assembler, provider_request, sent, call_ends)
             waits_ms += sent.waits_ms
             done = self._round_of(assembler, sent, waits_ms)
@@ -223,6 +228,19 @@ class Turn:
         if changed is not None and not isinstance(changed, ProviderRequest):
             raise wrong_type("before_request", changed, "a ProviderRequest or None")
         return changed or built
+
+    def _first_sending(self, provider_request: ProviderRequest, body: Any) -> None:
+        """A round's first body is about to leave. What takes its place, after a failure or a refusal, is the same."""
+        tell, asked = (
+            self._options.on_cache_wire_receipt,
+            {**vars(provider_request), **provider_request.provider_params},
+        )
+        if isinstance(self._adapter, HttpAdapter) and self._adapter.most_cache_markers:
+            lost = cache_markers.count(asked) - cache_markers.count(body)
+            if lost > 0:
+                self._options.settings.warn(cache_markers.LEFT_OUT, lost)
+        if tell is not None:
+            own_code("on_cache_wire_receipt", tell, receipt_of(body))
 
     def _answer(
         self, assembler: Assembler, provider_request: ProviderRequest, sent: Sent, call_ends: float

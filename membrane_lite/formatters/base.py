@@ -23,6 +23,7 @@ from ..values.tools import Tool, ToolCall, ToolResult
 from .assembly import AnswerRecord
 from .request_size import DEFAULT_MAX_REQUEST_BYTES
 from .system_changes import tools_left
+from .tool_names import STRICTEST, ToolNames
 
 ToolMode = Literal["native", "xml"]
 
@@ -38,12 +39,13 @@ class Logger(Protocol):
 
 @dataclass
 class BuildSettings:
-    """What a Membrane adds to every request that does not say otherwise."""
+    """What a Membrane adds to every request that does not say otherwise. tool_names: the rule of its adapter."""
 
     assistant_participant: str = DEFAULT_ASSISTANT
     max_participants_for_stop: int = 10
     prompt_caching: bool = True
     max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
+    tool_names: ToolNames = STRICTEST
     logger: Logger | None = None
 
     def warn(self, message: str, *args: object) -> None:
@@ -63,6 +65,7 @@ class BuildOptions:
     participant_mode: Literal["simple", "multiuser"] = "multiuser"
     human_participant: str | None = None
     tools: Sequence[Tool] | None = None
+    tool_names: ToolNames = STRICTEST
     system_prompt: str | list[Text] | None = None
     prompt_caching: bool = False
     cache_ttl: str | None = None
@@ -80,7 +83,10 @@ class BuildOptions:
 
 @dataclass
 class BuildResult:
-    """messages: roles and blocks. tool_names: names as sent -> as declared. ready: no call was declared in flight."""
+    """messages: roles and blocks. tool_names: names as sent -> as declared. ready: no call was declared in flight.
+
+    free_markers: how many more cache markers its messages may carry; 0 for a format without them.
+    """
 
     messages: list[Json]
     system_content: str | list[Json] | None = None
@@ -89,6 +95,7 @@ class BuildResult:
     tool_names: Mapping[str, str] = field(default_factory=dict)
     assistant_prefill: str | None = None
     cache_markers_applied: int = 0
+    free_markers: int = 0
     ready: bool = True
 
 
@@ -190,6 +197,7 @@ def build_options(request: Request, settings: BuildSettings) -> BuildOptions:
     return BuildOptions(
         assistant_participant=request.assistant_participant or settings.assistant_participant,
         tools=request.tools,
+        tool_names=settings.tool_names,
         system_prompt=request.system,
         prompt_caching=caching,
         cache_ttl=request.cache_ttl,

@@ -2,12 +2,13 @@
 
 A request may carry four (platform.claude.com/docs/en/build-with-claude/prompt-caching); beyond that the shallowest are
 dropped, because the deepest cover the most. A marker never stands on a thinking block, which the API refuses, nor on
-what may not be sent at all: blank text, and items of a provider's own.
+what may not be sent at all: blank text, and items of a provider's own. A body may ask for one more by a cache_control
+of its own, which the API puts on the last block itself; it takes one of the four places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ..values.base import Json
@@ -15,6 +16,9 @@ from ..values.base import Json
 MOST_MARKERS: Final = 4
 DEEPEST_NESTING: Final = 4
 UNMARKABLE: Final = ("thinking", "redacted_thinking", "raw_item")
+LEFT_OUT: Final = (
+    "%d cache markers were left out: a request carries at most four, the deepest, and none on thinking or blank text"
+)
 
 
 def marker(ttl: str | None) -> dict[str, str]:
@@ -28,7 +32,8 @@ def last_cacheable_block_index(blocks: Sequence[Json]) -> int:
 
 def _is_cacheable(block: Json) -> bool:
     if block.get("type") == "text":
-        return bool(str(block.get("text")).strip())
+        text = block.get("text")
+        return isinstance(text, str) and bool(text.strip())
     return block.get("type") not in UNMARKABLE
 
 
@@ -48,30 +53,44 @@ def clamp(tools: list[Json] | None, system: Any, messages: Sequence[Json], *, mo
 
     Returns how many are left.
     """
-    marked = []
-    for block in _marked(tools, system, messages):
+    kept = []
+    for block in marked({"tools": tools, "system": system, "messages": messages}):
         if _is_cacheable(block):
-            marked.append(block)
+            kept.append(block)
         else:
             del block["cache_control"]
-    for block in marked[: max(0, len(marked) - most)]:
+    for block in kept[: max(0, len(kept) - most)]:
         del block["cache_control"]
-    return min(len(marked), most)
+    return min(len(kept), most)
+
+
+def clamped(body: Json, *, most: int = MOST_MARKERS) -> Json:
+    """A body that keeps the `most` deepest of its markers: a copy, or the same one where nothing is to be dropped."""
+    room = most - _automatic(body)
+    found = marked(body)
+    if len(found) <= room and all(map(_is_cacheable, found)):
+        return body
+    body = copied(body)
+    clamp(body.get("tools"), body.get("system"), body.get("messages") or (), most=room)
+    return body
 
 
 def count(body: Json) -> int:
     """How many markers a request body carries, whatever its format."""
-    if not isinstance(body, dict):
-        return 0
-    return len(_marked(body.get("tools"), body.get("system"), body.get("messages") or ()))
+    return len(marked(body)) + _automatic(body) if isinstance(body, Mapping) else 0
 
 
-def _marked(tools: Any, system: Any, messages: Sequence[Json]) -> list[dict[str, Any]]:
-    """The blocks that carry a marker, in document order."""
+def _automatic(body: Mapping[str, Any]) -> int:
+    return 0 if body.get("cache_control") is None else 1
+
+
+def marked(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The blocks of a body that carry a marker, in document order."""
     found: list[dict[str, Any]] = []
-    _collect(tools, 1, found)
-    _collect(system, 1, found)
-    for message in messages:
+    _collect(body.get("tools"), 1, found)
+    _collect(body.get("system"), 1, found)
+    messages = body.get("messages")
+    for message in messages if isinstance(messages, (list, tuple)) else ():
         if isinstance(message, dict):
             _collect(message.get("content"), 1, found)
     return found
@@ -88,3 +107,34 @@ def _collect(content: Any, depth: int, found: list[dict[str, Any]]) -> None:
                 _collect(block["content"], depth + 1, found)
             if isinstance(block.get("tool"), dict):  # of a system change: the marker may stand in the definition
                 _collect([block["tool"].get("definition")], depth + 1, found)
+
+
+def copied(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body with blocks of its own, wherever a marker may stand."""
+    parts = {"tools": 1, "system": 1, "messages": 0}
+    return {**body, **{name: _copied(body[name], depth) for name, depth in parts.items() if name in body}}
+
+
+def _copied(content: Any, depth: int) -> Any:
+    if not isinstance(content, (list, tuple)) or depth > DEEPEST_NESTING:
+        return content
+    return [_copied_block(block, depth) if isinstance(block, dict) else block for block in content]
+
+
+def _copied_block(block: dict[str, Any], depth: int) -> dict[str, Any]:
+    own = dict(block)
+    if "content" in block:
+        own["content"] = _copied(block["content"], depth + 1)
+    if isinstance(block.get("tool"), dict):
+        own["tool"] = {key: dict(value) if key == "definition" else value for key, value in block["tool"].items()}
+    return own
+
+
+def bare(block: Json, depth: int = 1) -> Json:
+    """A block as the cache knows it: markers are no part of what is cached."""
+    if not isinstance(block, dict) or depth > DEEPEST_NESTING:
+        return block
+    fields = {key: value for key, value in block.items() if key != "cache_control"}
+    if isinstance(fields.get("content"), list):
+        fields["content"] = [bare(part, depth + 1) for part in fields["content"]]
+    return fields

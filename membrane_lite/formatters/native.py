@@ -10,7 +10,7 @@ adapters translate it. Only that API has a role for system changes; see system_c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from ..errors import MembraneError
@@ -49,10 +49,11 @@ from .base import (
     build_options,
     provider_request,
 )
+from .floating_marker import FloatingMarker
 from .system_changes import Change
+from .tool_names import sent_tool_name, sent_tool_names
 from .tool_pairs import repair
 
-NO_NAMES: Final[Mapping[str, str]] = {}
 SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
 
 
@@ -85,7 +86,7 @@ class NativeFormatter:
 
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """Roles, repaired tool pairs, tools, system text and cache markers of a request. Changes no message."""
-        names = sent_tool_names(options.tools or (), system_changes.defined_tools(messages))
+        names = sent_tool_names(options.tools or (), options.tool_names, defined=system_changes.defined_tools(messages))
         built, changes = self._built(messages, options, names)
         repaired = repair(
             built,
@@ -100,7 +101,7 @@ class NativeFormatter:
             if tools:
                 cache_markers.mark_last(tools, options.cache_ttl)
         most = cache_markers.MOST_MARKERS if options.prompt_caching else 0
-        markers = cache_markers.clamp(tools, system, placed, most=most)
+        markers = _clamped(tools, system, placed, options)
         return BuildResult(
             messages=placed,
             system_content=system,
@@ -108,6 +109,7 @@ class NativeFormatter:
             stop_sequences=list(options.additional_stop_sequences),
             tool_names={sent: declared for declared, sent in names.items()},
             cache_markers_applied=markers,
+            free_markers=most - markers,
             ready=repaired.ready,
         )
 
@@ -120,7 +122,7 @@ class NativeFormatter:
             if options.has_cache_marker is not None and options.has_cache_marker(message, index) and built:
                 cache_markers.mark_last(built[-1]["content"], options.cache_ttl)
             is_change = all(map(is_system_change, message.content))
-            blocks = _change_blocks(message, names) if is_change else self._blocks(message, options, names)
+            blocks = _change_blocks(message, options, names) if is_change else self._blocks(message, options, names)
             if blocks and message.cache_breakpoint and options.prompt_caching:
                 cache_markers.mark_last(blocks, options.cache_ttl)
             if blocks and is_change:
@@ -181,6 +183,7 @@ class NativeConversation:
         self._assistant: Final = request.assistant_participant or settings.assistant_participant
         self._messages: Final = list(request.messages)
         self._tool_names: Mapping[str, str] = {}
+        self._floating: Final = _floating_marker(request)
 
     def build(self) -> ProviderRequest:
         built = self._formatter.build_messages(self._messages, build_options(self._request, self._settings))
@@ -190,6 +193,8 @@ class NativeConversation:
         )
         if shed:
             self._settings.warn("%d images were dropped from a request that was too large", shed)
+        if self._floating is not None:
+            self._floating.place(built)
         return provider_request(self._request, built)
 
     def assembler(self) -> NativeAssembler:
@@ -213,6 +218,8 @@ class NativeConversation:
         self._messages.append(Message(self._assistant, list(content)))
         self._messages.append(Message(user, [result_block(result) for result in results]))
         self._messages.extend(injected)
+        if self._floating is not None:
+            self._floating.next_round()
         return ()
 
     def false_stop(self) -> None:
@@ -225,28 +232,21 @@ class NativeConversation:
         return joined_text(content)
 
 
-def sent_tool_names(tools: Sequence[Tool], defined: Iterable[Tool] = ()) -> dict[str, str]:
-    """Declared name -> name as sent. defined: by system changes, each in place of a tool of the same name."""
-    declared: dict[str, str] = {}
-    for tool in tools:
-        sent = sent_name(tool.name)
-        if sent in declared:
-            raise _same_name(sent)
-        declared[sent] = tool.name
-    for tool in defined:
-        sent = sent_name(tool.name)
-        if declared.setdefault(sent, tool.name) != tool.name:
-            raise _same_name(sent)
-    return {name: sent for sent, name in declared.items()}
+def _floating_marker(request: Request) -> FloatingMarker | None:
+    """None where it is off, and where the provider is asked to mark the newest block by itself."""
+    automatic = "cache_control" in (request.provider_params or {})
+    return None if automatic or request.floating_cache_marker is False else FloatingMarker(request.cache_ttl)
 
 
-def sent_name(name: str, names: Mapping[str, str] = NO_NAMES) -> str:
-    """Providers take letters, digits, "_" and "-", so a colon becomes "__"."""
-    return names.get(name) or name.replace(":", "__")
-
-
-def _same_name(sent: str) -> MembraneError:
-    return MembraneError("invalid_request", f"tools: two tools would be sent as {sent!r}; names must differ")
+def _clamped(tools: list[Json] | None, system: Any, messages: Sequence[Json], options: BuildOptions) -> int:
+    """How many markers are kept: four at most, none where caching is off. Says so where some were asked for in vain."""
+    if not options.prompt_caching:
+        return cache_markers.clamp(tools, system, messages, most=0)
+    asked = cache_markers.count({"tools": tools, "system": system, "messages": messages})
+    kept = cache_markers.clamp(tools, system, messages)
+    if kept < asked:
+        _warn(options, cache_markers.LEFT_OUT, asked - kept)
+    return kept
 
 
 def _role(message: Message, options: BuildOptions) -> str:
@@ -283,14 +283,15 @@ def _definition(tool: Tool, names: Mapping[str, str]) -> Json:
     return {"name": names[tool.name], "description": tool.description, "input_schema": tool.input_schema}
 
 
-def _change_blocks(message: Message, names: Mapping[str, str]) -> list[Json]:
+def _change_blocks(message: Message, options: BuildOptions, names: Mapping[str, str]) -> list[Json]:
     """What is sent of a message of system changes; whose it is says nothing."""
-    return [block for change in system_changes.changes_of([message]) for block in _change(change, names)]
+    return [block for change in system_changes.changes_of([message]) for block in _change(change, options, names)]
 
 
-def _change(change: SystemChange, names: Mapping[str, str]) -> Iterator[Json]:
+def _change(change: SystemChange, options: BuildOptions, names: Mapping[str, str]) -> Iterator[Json]:
     for name in change.remove_tools or ():
-        yield {"type": "tool_removal", "tool": {"type": "tool_reference", "name": sent_name(name, names)}}
+        sent = names.get(name) or sent_tool_name(name, options.tool_names)
+        yield {"type": "tool_removal", "tool": {"type": "tool_reference", "name": sent}}
     for tool in change.define_tools or ():
         definition = {"type": "tool_definition", "definition": _definition(tool, names)}
         yield {"type": "tool_addition", "tool": definition}
@@ -337,7 +338,8 @@ def _medium(block: Any, options: BuildOptions, names: Mapping[str, str]) -> dict
 
 
 def _tool_use(block: ToolUse, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
-    return {"type": "tool_use", "id": block.id, "name": sent_name(block.name, names), "input": block.input}
+    name = names.get(block.name) or sent_tool_name(block.name, options.tool_names)
+    return {"type": "tool_use", "id": block.id, "name": name, "input": block.input}
 
 
 def _tool_result(block: ToolResultBlock, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:

@@ -25,7 +25,8 @@ from ..values.tools import Tool
 from ..wire.json_text import compact
 from . import image_media
 from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, refuse_system_changes
-from .native import NativeConversation, sent_name, sent_tool_names
+from .native import NativeConversation
+from .tool_names import sent_tool_name, sent_tool_names
 
 FORMAT: Final = "openai-responses"
 IMPORTED_ITEMS: Final = ("openai_responses_items", "openaiResponsesItems")  # the second: histories of the original
@@ -49,7 +50,7 @@ class OpenAIResponsesFormatter:
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """Input items, tools and instructions of a request. Changes no message."""
         refuse_system_changes(messages, self.name)
-        names = sent_tool_names(options.tools or ())
+        names = sent_tool_names(options.tools or (), options.tool_names)
         writer = ItemWriter(names, options.warn)
         if options.context_prefix:
             writer.message("assistant", [{"type": "text", "text": options.context_prefix}])
@@ -156,7 +157,7 @@ class ItemWriter:
     def tool_use(self, block: Json) -> None:
         """A custom tool is called with a text, every other with an object."""
         name, given = block["name"], block.get("input", {})
-        sent = {"call_id": block["id"], "name": sent_name(name, self._names)}
+        sent = {"call_id": block["id"], "name": self._names.get(name) or sent_tool_name(name)}
         if isinstance(given, str):
             self.item({"type": CUSTOM_CALL, **sent, "input": given})
         else:

@@ -34,7 +34,9 @@ from ..credentials.resolvers import Resolver, ResolverAuth, token_resolver
 from ..errors import MembraneError
 from ..formatters.assembly import arguments
 from ..formatters.base import ends_in_prefill
+from ..formatters.cache_markers import MOST_MARKERS
 from ..formatters.native import NativeFormatter
+from ..formatters.tool_names import ToolNames
 from ..transport.interface import OpensRequests
 from ..values.base import Json
 from ..values.content import Block, RedactedThinking, Text, Thinking, ToolUse
@@ -101,6 +103,8 @@ class AnthropicAdapter(HttpAdapter):
 
     default_formatter = NativeFormatter
     takes_system_changes = True
+    tool_names = ToolNames(longest=128)
+    most_cache_markers = MOST_MARKERS
 
     def __init__(
         self,
@@ -326,7 +330,8 @@ def nothing(block: Json) -> None:
 
 
 def wire_text(block: Json) -> Json:
-    return without_keys(block, "raw_item", "raw_format") if str(block["text"]).strip() else None
+    text = block["text"]
+    return without_keys(block, "raw_item", "raw_format") if isinstance(text, str) and text.strip() else None
 
 
 def wire_media(block: Json) -> Json:

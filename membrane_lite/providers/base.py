@@ -21,8 +21,10 @@ from ..clock import Clock
 from ..credentials.keys import Authorizer
 from ..error_table import REQUEST_ID_HEADERS, provider_error
 from ..errors import MembraneError, invalid, wrong_type
+from ..formatters import cache_markers
 from ..formatters.base import BuildSettings, Formatter, refuse_system_changes
 from ..formatters.request_size import max_request_bytes
+from ..formatters.tool_names import STRICTEST, ToolNames
 from ..redactor import SECRET_HEADERS, Redactor
 from ..transport.interface import ByteStream, OpensRequests
 from ..transport.on_demand import OnDemandTransport
@@ -183,11 +185,17 @@ def json_records(chunks: Iterable[bytes]) -> Iterator[sse.SseEvent]:
 
 
 class HttpAdapter:
-    """A codec, its keys and a transport. Subclasses only read their settings."""
+    """A codec, its keys and a transport. Subclasses only read their settings.
+
+    tool_names: how the provider takes them. most_cache_markers: how many a request may carry, the last of all that is
+    looked after before it leaves; 0 for a format without them, where a caller's own are left alone.
+    """
 
     name: str
     default_formatter: Callable[[], Formatter]
     takes_system_changes = False
+    tool_names: ToolNames = STRICTEST
+    most_cache_markers: int = 0
 
     def __init__(
         self,
@@ -254,12 +262,12 @@ class HttpAdapter:
         self, request: object, *, stream: bool = False, formatter: Formatter | None = None, clock: Clock | None = None
     ) -> HttpRequest:
         """The HttpRequest that a call would send. Needs no network; a placeholder stands for a key that is not set."""
-        settings = BuildSettings(max_request_bytes=max_request_bytes(os.environ))
+        settings = BuildSettings(max_request_bytes=max_request_bytes(os.environ), tool_names=self.tool_names)
         chosen, asked = formatter or self.default_formatter(), read_request(request)
         conversation = chosen.conversation(asked, settings)
         check_system_changes(asked.messages, chosen, self)
         shaped = conversation.build()
-        http_request = self._request(shaped, self._codec.body(shaped, stream=stream), stream)
+        http_request = self._request(shaped, self._body(shaped, stream), stream)
         return self._auth.shown(http_request, clock or self._clock)
 
     def complete(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]:
@@ -322,7 +330,7 @@ class HttpAdapter:
 
     def _open(self, provider_request: ProviderRequest, call: Call, *, streamed: bool) -> ByteStream:
         """The answer to a request, whose head says that it succeeded. One refused may be authorized anew, once."""
-        body = self._codec.body(provider_request, stream=streamed)
+        body = self._body(provider_request, streamed)
         request = self._request(provider_request, body, streamed)
         authorized = self._auth.authorized(request, call)
         call.sending(body)
@@ -343,6 +351,11 @@ class HttpAdapter:
             if self._connect_timeout_is_final and error.provider_error_code == "connect_timeout":
                 raise error.with_class("deadline") from error.__cause__
             raise self._without_secrets(error) from error.__cause__
+
+    def _body(self, provider_request: ProviderRequest, streamed: bool) -> Json:
+        """What is sent, the caller's own fields in it: they and a hook may have brought markers too."""
+        body, most = self._codec.body(provider_request, stream=streamed), self.most_cache_markers
+        return cache_markers.clamped(body, most=most) if most else body
 
     def _request(self, provider_request: ProviderRequest, body: Json, streamed: bool) -> HttpRequest:
         media_type, content = self._content(body)

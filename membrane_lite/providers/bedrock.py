@@ -30,6 +30,7 @@ from ..credentials.aws_fetch import OverNetwork, read_text
 from ..credentials.aws_profiles import region_of
 from ..credentials.keys import Authorizer, HeaderAuth, Key, read_key
 from ..errors import MembraneError, invalid
+from ..formatters import cache_markers
 from ..formatters.native import NativeFormatter
 from ..transport.interface import OpensRequests
 from ..transport.on_demand import OnDemandTransport
@@ -38,7 +39,7 @@ from ..values.content import Block
 from ..values.requests import ProviderRequest
 from ..wire.eventstream import Frame, iter_frames
 from ..wire.http import HeaderPairs, HeadersInput, header, header_pairs
-from ..wire.json_text import parse
+from ..wire.json_text import parse, whole_characters
 from ..wire.sse import SseEvent
 from .anthropic import (
     Decoder,
@@ -78,6 +79,7 @@ class BedrockAdapter(HttpAdapter):
     """
 
     default_formatter = NativeFormatter
+    most_cache_markers = cache_markers.MOST_MARKERS
 
     def __init__(
         self,
@@ -219,7 +221,8 @@ class BedrockCodec:
     def address(self, request: ProviderRequest, *, stream: bool) -> str:
         """The id is one segment of the path: its ":" and "/" are escaped."""
         operation = "invoke-with-response-stream" if stream else "invoke"
-        return f"{self._base_url}/model/{quote(model_id(request.model, self._region), safe='')}/{operation}"
+        id = whole_characters(model_id(request.model, self._region))
+        return f"{self._base_url}/model/{quote(id, safe='')}/{operation}"
 
     def headers(self, body: Json, *, stream: bool) -> HeaderPairs:
         return [("Accept", EVENT_STREAM)] if stream else ()
@@ -261,23 +264,11 @@ def listed(value: Any) -> list[Any]:
 
 def without_lifetimes(fields: dict[str, Any]) -> dict[str, Any]:
     """Bedrock's cache has one lifetime: markers of messages, system and tools go without theirs."""
-    messages = [
-        {**message, "content": [without_lifetime(block) for block in message["content"]]}
-        for message in fields["messages"]
-    ]
-    marked = {
-        name: [without_lifetime(block) for block in fields[name]]
-        for name in ("system", "tools")
-        if isinstance(fields.get(name), list)
-    }
-    return {**fields, "messages": messages, **marked}
-
-
-def without_lifetime(block: Json) -> Json:
-    control = block.get("cache_control")
-    if not isinstance(control, Mapping) or "ttl" not in control:
-        return block
-    return {**block, "cache_control": without_keys(control, "ttl")}
+    fields = cache_markers.copied(fields)
+    for block in cache_markers.marked(fields):
+        if isinstance(block["cache_control"], Mapping):
+            block["cache_control"] = without_keys(block["cache_control"], "ttl")
+    return fields
 
 
 def model_id(model: str, region: str) -> str:

@@ -27,6 +27,7 @@ from ..credentials.keys import PLACEHOLDER, HeaderAuth, Key, read_key
 from ..errors import MembraneError, invalid
 from ..formatters.image_media import note
 from ..formatters.native import NativeFormatter
+from ..formatters.tool_names import ToolNames
 from ..transport.interface import OpensRequests
 from ..values.base import Json
 from ..values.content import Block, Text, Thinking, ToolUse
@@ -43,7 +44,7 @@ from ..values.deltas import (
 )
 from ..values.requests import ProviderRequest
 from ..wire.http import HeaderPairs, HeadersInput
-from ..wire.json_text import compact, parse
+from ..wire.json_text import compact, parse, whole_characters
 from .base import (
     DEFAULT_MAX_TOKENS,
     HttpAdapter,
@@ -92,6 +93,7 @@ class GeminiAdapter(HttpAdapter):
     """
 
     default_formatter = NativeFormatter
+    tool_names = ToolNames(characters="a-zA-Z0-9_.-", first="a-zA-Z_")
 
     def __init__(
         self,
@@ -188,7 +190,7 @@ def resource(model: str) -> str:
         raise invalid(
             "config.model", f"found {model!r}", 'expected an id such as "gemini-2.5-flash", or a resource name'
         )
-    return quote(model if "/" in model else f"models/{model}")
+    return quote(whole_characters(model if "/" in model else f"models/{model}"))
 
 
 def generation_config(request: ProviderRequest, traits: ModelTraits, default_max_tokens: int) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from typing import Any, Final, Literal
 
 from ..clock import Clock
 from ..credentials.keys import PLACEHOLDER, HeaderAuth, Key, read_key
+from ..formatters.cache_markers import MOST_MARKERS
 from ..formatters.native import NativeFormatter
 from ..transport.interface import OpensRequests
 from ..wire.http import HeadersInput, header_pairs, merged
@@ -56,6 +57,7 @@ class OpenRouterAdapter(HttpAdapter):
     """
 
     default_formatter = NativeFormatter
+    most_cache_markers = MOST_MARKERS
 
     def __init__(
         self,

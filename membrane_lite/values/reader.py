@@ -390,6 +390,7 @@ FIELDS: Final[dict[type[Record], dict[str, Read]]] = {
         "max_participants_for_stop": _COUNT,
         "prompt_caching": _FLAG,
         "cache_ttl": _TTL,
+        "floating_cache_marker": _FLAG,
         "context_prefix": _TEXT,
         "prefill_user_message": _TEXT,
         "assistant_participant": _optional(_name),

@@ -48,6 +48,7 @@ class Request(Record):
     """One request, for any provider. What is None takes the Membrane's setting, or the default named in README.
 
     provider_params: fields of the provider's own body, merged into it last.
+    floating_cache_marker: False keeps the marker away that moves along with a tool loop, on its newest message.
     context_prefix: a first assistant message, cached. prefill_user_message: the user turn put before a conversation
     that would begin with the assistant.
     """
@@ -61,6 +62,7 @@ class Request(Record):
     max_participants_for_stop: int | None = None
     prompt_caching: bool | None = None
     cache_ttl: Literal["5m", "1h"] | None = None
+    floating_cache_marker: bool | None = None
     context_prefix: str | None = None
     prefill_user_message: str | None = None
     assistant_participant: str | None = None

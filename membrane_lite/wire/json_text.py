@@ -27,8 +27,17 @@ def encode(value: Any) -> bytes:
 
 def compact(value: Any) -> str:
     """The same as text."""
+    return _text(ENCODER, value)
+
+
+def canonical(value: Any) -> str:
+    """The same with the keys of every object in order: one text for all that mean the same, to take a hash of."""
+    return _text(SORTING_ENCODER, value)
+
+
+def _text(encoder: json.JSONEncoder, value: Any) -> str:
     try:
-        text = ENCODER.encode(value)
+        text = encoder.encode(value)
     except (TypeError, ValueError, RecursionError) as exc:
         raise MembraneError("invalid_request", f"the request is not JSON: {exc}; expected only JSON values") from exc
     return whole_characters(text)
@@ -63,4 +72,5 @@ def _refuse_constant(name: str) -> Any:
 
 # Made once: json.loads and json.dumps build theirs anew for each call that names an option.
 ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+SORTING_ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True)
 DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)

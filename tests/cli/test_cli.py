@@ -74,7 +74,7 @@ SHOWN = {
     "an event, chat, folded": '\n\ndata: {"id":"chatcmpl-loopback-000003","object":"chat.completion.chunk","created":',
     "the result as it goes back, Anthropic": (
         '        "type": "tool_result",\n        "tool_use_id": "toolu_loopback_000001_1",\n'
-        '        "content": "Bern: 12 degrees Celsius, light rain"\n'
+        '        "content": "Bern: 12 degrees Celsius, light rain",\n        "cache_control": {\n'
     ),
     "the result as it goes back, chat": (
         '    "role": "tool",\n    "tool_call_id": "call_loopback_000003_1",\n'

@@ -80,7 +80,7 @@ REQUESTS = {
     ),
     "two tools of one name": (
         {**REQUEST, "tools": [{**WEATHER, "name": "a:b"}, {**WEATHER, "name": "a__b"}]},
-        "tools: two tools would be sent as 'a__b'; names must differ",
+        "tools[1].name: 'a__b' would be sent as 'a__b', and so would 'a:b' of tools[0]; names must differ",
     ),
     "a tool mode of no known name": ({**REQUEST, "tool_mode": "json"}, "tool_mode: found 'json'; expected one of"),
 }

@@ -69,6 +69,7 @@ ALL = "complete stream stream_yielding"
 PLACES = [
     Place("before_request", ALL, [SUNNY], 0, "", settings=lambda code: {"hooks": Hooks(before_request=code)}),
     Place("on_request", ALL, [SUNNY], 0, "", lambda code: {"on_request": code}),
+    Place("on_cache_wire_receipt", ALL, [SUNNY], 0, "", lambda code: {"on_cache_wire_receipt": code}),
     Place("on_error", ALL, FAILS_ONCE, 1, "", settings=lambda code: {"hooks": Hooks(on_error=code)}),
     Place("on_retry", ALL, FAILS_ONCE, 1, "", lambda code: {"on_retry": code}),
     Place("on_response", ALL, TOOL_TURN, 1, TEXT, lambda code: {"on_response": code}),

@@ -8,7 +8,9 @@ import pytest
 
 from membrane_lite.formatters.cache_markers import (
     MOST_MARKERS,
+    bare,
     clamp,
+    clamped,
     count,
     has_marker,
     last_cacheable_block_index,
@@ -124,6 +126,7 @@ for _ in range(3):
 COUNTS: dict[str, tuple[Any, int]] = {
     "no body": (None, 0),
     "an empty body": ({}, 0),
+    "one of the body": ({"cache_control": {"type": "ephemeral"}, "messages": [{"content": marked("a")}]}, 2),
     "a list": ([], 0),
     "everything": (
         {
@@ -147,3 +150,90 @@ def test_how_many_a_body_has(body: Any, markers: int) -> None:
 def test_a_message_that_has_one() -> None:
     assert has_marker([{"content": [TEXT]}, {"content": marked("a")}]) is True
     assert has_marker([{"content": [TEXT]}]) is False
+
+
+def nested(levels: int, innermost: Any) -> Any:
+    """A tool result in a tool result, `levels` of them, around `innermost`."""
+    for _ in range(levels):
+        innermost = [{"type": "tool_result", "content": innermost}]
+    return innermost
+
+
+def messages_of(*contents: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": [{"role": "user", "content": content} for content in contents]}
+
+
+HOUR = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+BODIES: dict[str, tuple[Any, Any]] = {
+    "the shallowest of five goes, its block stays": (
+        messages_of(marked("a", "b"), marked("c", "d", "e")),
+        messages_of([{"type": "text", "text": "a"}, *marked("b")], marked("c", "d", "e")),
+    ),
+    "tools before system before messages": (
+        {"tools": [{**TOOL, **MARK}], "system": marked("s"), **messages_of(marked("a", "b", "c", "d"))},
+        {"tools": [TOOL], "system": [{"type": "text", "text": "s"}], **messages_of(marked("a", "b", "c", "d"))},
+    ),
+    "lifetimes make no difference": (
+        messages_of([{**TEXT, **HOUR}], marked("b", "c", "d", "e")),
+        messages_of([TEXT], marked("b", "c", "d", "e")),
+    ),
+    "a result and what stands within it": (
+        messages_of([{"type": "tool_result", **MARK, "content": marked("a", "b", "c", "d")}]),
+        messages_of([{"type": "tool_result", "content": marked("a", "b", "c", "d")}]),
+    ),
+    "the fourth level counts": (
+        messages_of(nested(3, marked("deep")), marked("a", "b", "c", "d")),
+        messages_of(nested(3, [{"type": "text", "text": "deep"}]), marked("a", "b", "c", "d")),
+    ),
+    "the fifth does not": (
+        messages_of(nested(4, marked("deep")), marked("a", "b", "c", "d", "e")),
+        messages_of(nested(4, marked("deep")), [{"type": "text", "text": "a"}, *marked("b", "c", "d", "e")]),
+    ),
+    "thinking keeps none, though there is room": (
+        messages_of([{**THINKING, **MARK}, {**REDACTED, **MARK}, *marked("a")]),
+        messages_of([THINKING, REDACTED, *marked("a")]),
+    ),
+    "blank text, and text that is none, keep none": (
+        messages_of([{"type": "text", "text": " ", **MARK}, {"type": "text", "text": None, **MARK}, *marked("a")]),
+        messages_of([{"type": "text", "text": " "}, {"type": "text", "text": None}, *marked("a")]),
+    ),
+    "a marker of the body takes a place": (
+        {**messages_of(marked("a", "b", "c", "d")), **MARK},
+        {**messages_of([{"type": "text", "text": "a"}, *marked("b", "c", "d")]), **MARK},
+    ),
+}
+KEPT: dict[str, Any] = {
+    "four": messages_of(marked("a", "b", "c", "d")),
+    "three and one of the body": {**messages_of(marked("a", "b", "c")), **MARK},
+    "none": messages_of([TEXT], "hi"),
+    "no messages": {"contents": [{"parts": [{"text": "a"}]}]},
+    "messages that are none": {"messages": 5, "tools": "x", "system": None},
+}
+
+
+@pytest.mark.parametrize("body, left", BODIES.values(), ids=BODIES.keys())
+def test_a_body_with_too_many(body: Any, left: Any) -> None:
+    before = repr(body)
+    assert repr(clamped(body)) == repr(left)
+    assert repr(body) == before  # the one that was given is not changed
+
+
+@pytest.mark.parametrize("body", KEPT.values(), ids=KEPT.keys())
+def test_a_body_with_no_more_than_may_be_is_the_same_one(body: Any) -> None:
+    assert clamped(body) is body
+
+
+def test_one_block_that_stands_in_two_places_is_marked_in_one_of_them() -> None:
+    block = marked("a")[0]
+    assert clamped(messages_of([block], [block], marked("b", "c", "d")))["messages"][:2] == [
+        {"role": "user", "content": [{"type": "text", "text": "a"}]},
+        {"role": "user", "content": [block]},
+    ]
+
+
+def test_a_block_as_the_cache_knows_it() -> None:
+    result = {"type": "tool_result", "tool_use_id": "c", **MARK, "content": [*marked("a"), TEXT]}
+    schema = {"name": "t", "input_schema": {"properties": {"cache_control": {}}}, **MARK}
+    assert bare(result) == {"type": "tool_result", "tool_use_id": "c", "content": [TEXT, TEXT]}
+    assert bare(schema) == {"name": "t", "input_schema": {"properties": {"cache_control": {}}}}
+    assert bare("hi") == "hi"

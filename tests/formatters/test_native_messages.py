@@ -388,7 +388,10 @@ CLASHES = {
 def test_tools_that_could_not_be_told_apart(names: list[str], sent: str) -> None:
     with pytest.raises(MembraneError) as raised:
         build([ann("a")], tools=[Tool(name) for name in names])
-    words = f"tools: two tools would be sent as {sent!r}; names must differ"
+    first, second = names
+    words = (
+        f"tools[1].name: {second!r} would be sent as {sent!r}, and so would {first!r} of tools[0]; names must differ"
+    )
     assert (raised.value.type, raised.value.message) == ("invalid_request", words)
 
 

@@ -339,21 +339,29 @@ def test_a_definition_takes_the_place_of_a_tool_of_the_same_name() -> None:
     assert built.tool_names == {"ns__look": "ns:look"}
 
 
-ALIKE: dict[str, tuple[list[Message], list[Tool]]] = {
-    "a tool and a definition": ([ann("hi"), defines("ns__look")], [Tool("ns:look")]),
-    "two definitions": ([ann("hi"), defines("ns__look"), defines("ns:look")], []),
-    "two tools of one name": ([ann("hi")], [Tool("look"), Tool("look")]),
+ALIKE: dict[str, tuple[list[Message], list[Tool], str]] = {
+    "a tool and a definition": (
+        [ann("hi"), defines("ns__look")],
+        [Tool("ns:look")],
+        "define_tools.name: 'ns__look' would be sent as 'ns__look', and so would 'ns:look' of tools[0]",
+    ),
+    "two definitions": (
+        [ann("hi"), defines("ns__look"), defines("ns:look")],
+        [],
+        "define_tools.name: 'ns:look' would be sent as 'ns__look', and so would 'ns__look' of define_tools",
+    ),
+    "two tools of one name": (
+        [ann("hi")],
+        [Tool("look"), Tool("look")],
+        "tools[1].name: 'look' would be sent as 'look', and so would 'look' of tools[0]",
+    ),
 }
 
 
-@pytest.mark.parametrize("messages, tools", ALIKE.values(), ids=ALIKE.keys())
-def test_names_that_would_be_sent_alike(messages: list[Message], tools: list[Tool]) -> None:
-    sent = "look" if len(messages) == 1 else "ns__look"
-    assert refusal(lambda: build(messages, tools=tools)) == (
-        "invalid_request",
-        False,
-        f"tools: two tools would be sent as '{sent}'; names must differ",
-    )
+@pytest.mark.parametrize("messages, tools, told", ALIKE.values(), ids=ALIKE.keys())
+def test_names_that_would_be_sent_alike(messages: list[Message], tools: list[Tool], told: str) -> None:
+    refused = refusal(lambda: build(messages, tools=tools))
+    assert refused == ("invalid_request", False, f"{told}; names must differ")
 
 
 LEFT: dict[str, tuple[list[SystemChange], list[Tool]]] = {

@@ -307,7 +307,8 @@ def test_a_tool_loop_without_a_network() -> None:
     assert (result.text, result.stop_reason, len(adapter.get_request_log())) == ("It is red.", "end_turn", 2)
     last = adapter.get_last_request()
     assert last is not None
-    assert last.messages[-1] == user([{"type": "tool_result", "tool_use_id": "c1", "content": "red"}])
+    result = {"type": "tool_result", "tool_use_id": "c1", "content": "red", "cache_control": {"type": "ephemeral"}}
+    assert last.messages[-1] == user([result])
 
 
 def test_canned_answers_drain_into_the_default() -> None:

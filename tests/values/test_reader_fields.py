@@ -310,6 +310,7 @@ ROWS: dict[type, dict[str, str]] = {
         "max_participants_for_stop": "count or None",
         "prompt_caching": "flag or None",
         "cache_ttl": "lifetime or None",
+        "floating_cache_marker": "flag or None",
         "context_prefix": "string or None",
         "prefill_user_message": "string or None",
         "assistant_participant": "name or None",

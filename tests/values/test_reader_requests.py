@@ -28,7 +28,8 @@ CONFIG = {"model": "m"}
 SAID = {"participant": "Ann", "content": "hi"}
 REQUEST_FIELDS = (
     "messages, config, system, tools, tool_mode, stop_sequences, max_participants_for_stop, prompt_caching, cache_ttl, "
-    "context_prefix, prefill_user_message, assistant_participant, streaming, provider_params, shed_oversize_images"
+    "floating_cache_marker, context_prefix, prefill_user_message, assistant_participant, streaming, provider_params, "
+    "shed_oversize_images"
 )
 
 

@@ -97,6 +97,7 @@ REQUEST = Request(
     max_participants_for_stop=0,
     prompt_caching=False,
     cache_ttl="1h",
+    floating_cache_marker=False,
     context_prefix="once",
     prefill_user_message="go on",
     assistant_participant="Bot",
