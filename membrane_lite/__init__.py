@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .abort import AbortSignal as AbortSignal
     from .clock import Clock as Clock
     from .errors import MembraneError as MembraneError
+    from .formatters.anthropic_xml import AnthropicXmlFormatter as AnthropicXmlFormatter
     from .formatters.completions import CompletionsFormatter as CompletionsFormatter
     from .formatters.native import NativeFormatter as NativeFormatter
     from .formatters.openai_responses import OpenAIResponsesFormatter as OpenAIResponsesFormatter
@@ -68,6 +69,7 @@ _HOMES = {  # where each public name lives; a test compares it with the block ab
     "AbortSignal": "abort",
     "AbortedResponse": "values.responses",
     "AnthropicAdapter": "providers.anthropic",
+    "AnthropicXmlFormatter": "formatters.anthropic_xml",
     "Audio": "values.content",
     "BedrockAdapter": "providers.bedrock",
     "Clock": "clock",

@@ -15,9 +15,9 @@ from .attempts import CallPlan
 from .call import DEFAULT_IDLE_MS, Limits, own_code
 from .clock import Clock
 from .errors import MembraneError, invalid, wrong_type
+from .formatters.anthropic_xml import AnthropicXmlFormatter
 from .formatters.base import BuildSettings, Formatter, Logger, tool_mode
 from .formatters.cache_receipts import CacheWireReceipt
-from .formatters.native import NativeFormatter
 from .formatters.request_size import max_request_bytes
 from .formatters.tool_names import STRICTEST
 from .providers.base import Adapter, read_milliseconds
@@ -42,6 +42,7 @@ from .values.options import Hooks, RetryConfig, RetryInfo
 from .values.reader import read_message, read_request, read_retry_config, read_tool_results
 from .values.requests import Request
 from .values.responses import AbortedResponse, Response
+from .values.tools import ToolResult
 
 DEFAULT_MAX_TOOL_DEPTH: Final = 10
 TOOL_BLOCKS: Final = ("tool_use", "tool_result")
@@ -269,7 +270,7 @@ class Membrane:
 
     def _turn(self, request: Request, formatter: Formatter | None, **how: Any) -> Turn:
         """A turn of this Membrane; `how` are fields of TurnOptions."""
-        chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", NativeFormatter)()
+        chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", AnthropicXmlFormatter)()
         transcript = tool_mode(request, chosen) == "xml" and chosen.supports_xml_tools
         if transcript and how.get("streamed", True) and how.get("refusal_retries"):
             self._settings.warn("refusal_retries: left out, a streamed transcript is not sent again")
@@ -406,16 +407,14 @@ class YieldingStream:
         """Answer the tool-calls event, before the next event is asked for.
 
         results: ToolResults or mappings, one for each pending call. injected_messages: Messages or mappings with
-        content, and participant and metadata if need be; they follow the results and stay for the turn.
+        content, and participant and metadata if need be; they follow the results and stay for the turn. After an error
+        the stream still waits.
         """
         if not self.is_waiting_for_tools:
             state = "done" if self._controller.signal.aborted else self._state
             raise MembraneError("invalid_request", f"the stream is not waiting for tools (status: {state})")
         read = read_tool_results(results)
-        given = {result.tool_use_id for result in read}
-        for call in self._pending:
-            if call not in given:
-                raise MembraneError("invalid_request", f"Missing tool result for call ID: {call}")
+        check_results(read, self._pending)
         self._turn.provide(read, injected(injected_messages, user_side_name(self._turn.assistant), self._warn))
         self._state, self._pending = "streaming", ()
 
@@ -592,6 +591,19 @@ def check_whole_number(name: str, value: object, *, lowest: int | None = None) -
         raise wrong_type(name, value, "a whole number")
     if lowest is not None and value < lowest:
         raise invalid(name, f"found {value}", f"expected {lowest} or more")
+
+
+def check_results(results: Sequence[ToolResult], pending: Sequence[str]) -> None:
+    """Raise "invalid_request" unless these are the results of all pending calls and of no others."""
+    given = [result.tool_use_id for result in results]
+    for call in pending:
+        if call not in given:
+            raise MembraneError("invalid_request", f"Missing tool result for call ID: {call}")
+    for call in given:
+        if call not in pending:
+            raise MembraneError(
+                "invalid_request", f"Unknown tool call ID: {call}; results are awaited for {', '.join(pending)}"
+            )
 
 
 def injected(given: object, user: str, warn: Callable[..., object]) -> list[Message]:

@@ -7,20 +7,35 @@ which tools are told, called and answered as text (xml_tools.py), and which the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from ..errors import invalid, wrong_type
+from ..values.content import Block, ToolUse
 from ..values.messages import Message
+from ..values.requests import Request
 from ..values.tools import Tool
-from .base import BuildOptions, BuildResult, ToolMode, refuse_system_changes
+from .base import BuildOptions, BuildResult, BuildSettings, Conversation, ToolMode, refuse_system_changes, tool_mode
 from .native import NativeFormatter
-from .transcript import TranscriptSettings, build_transcript
-from .xml_tags import THINKING_OPENER
-from .xml_tools import AnyResult, tool_instructions, written_results
+
+if TYPE_CHECKING:
+    from .xml_tools import AnyResult
+
+# This is every adapter's default, and most requests are native: what only a transcript needs is imported where it is.
 
 TOOL_MODES: Final = ("native", "xml")
 INJECTION_MODES: Final = ("conversation", "system")
 MEDIA_RULES: Final = ("error", "strip")
+
+
+class TranscriptSettings(NamedTuple):
+    """What they mean is said in AnthropicXmlFormatter, which checks them; transcript.py obeys them."""
+
+    tool_injection_mode: Literal["conversation", "system"] = "conversation"
+    tool_injection_position: int = 10
+    message_delimiter: str = ""
+    max_participants_for_stop: int = 10
+    unsupported_media: Literal["error", "strip"] = "error"
+    warn_on_strip: bool = True
 
 
 class AnthropicXmlFormatter:
@@ -67,22 +82,57 @@ class AnthropicXmlFormatter:
             warn_on_strip=warn_on_strip,
         )
 
+    def conversation(self, request: Request, settings: BuildSettings) -> Conversation:
+        """In the mode that the request names, else the formatter's own, else native."""
+        refuse_system_changes(request.messages, self.name)
+        if tool_mode(request, self) == "native":
+            return self._native.conversation(request, settings)
+        from .xml_conversation import XmlConversation
+
+        return XmlConversation(self, request, settings)
+
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """A request's messages in the mode that options name, else the formatter's own, else native."""
         refuse_system_changes(messages, self.name)
         mode = options.tool_mode or self.configured_tool_mode or "native"
         _check_choice("tool_mode", mode, TOOL_MODES)
-        if mode == "xml":
-            return build_transcript(messages, options, self._settings)
-        return self._native.build_messages(messages, options)
+        if mode == "native":
+            return self._native.build_messages(messages, options)
+        from .transcript import build_transcript
+
+        return build_transcript(messages, options, self._settings)
 
     def format_tool_results(self, results: Sequence[AnyResult], thinking: bool = False) -> str:
         """What stands in a transcript behind the calls. thinking: the model thinks before it goes on."""
-        return f"{written_results(results)}\n{THINKING_OPENER}" if thinking else written_results(results)
+        from .xml_tools import written_results
+
+        return written_results(results) + ("\n<thinking>" if thinking else "")
 
     def get_tool_instructions(self, tools: Sequence[Tool]) -> str:
         """Definitions of the tools and how to call them, to be put into a prompt by hand."""
+        from .xml_tools import tool_instructions
+
         return tool_instructions(tools)
+
+    def parse_tool_calls(self, text: str, tools: Sequence[Tool] = ()) -> list[ToolUse]:
+        """The calls of the last call block that no results follow; none where there is no such block."""
+        from .call_ids import call_ids
+        from .xml_reading import parse_calls
+
+        parsed = parse_calls(text, new_id=call_ids(lambda: text), tools=tools)
+        return [] if parsed is None else parsed.calls
+
+    def has_tool_use(self, text: str) -> bool:
+        from .xml_reading import has_tool_use
+
+        return has_tool_use(text)
+
+    def parse_content_blocks(self, text: str, tools: Sequence[Tool] = ()) -> list[Block]:
+        """A transcript's text as blocks; what is not closed stays text."""
+        from .call_ids import call_ids
+        from .xml_reading import parse_text
+
+        return parse_text(text, new_id=call_ids(lambda: text), tools=tools, keep_open_thinking=False).blocks
 
 
 def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:

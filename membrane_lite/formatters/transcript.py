@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..errors import MembraneError
 from ..values.base import Json
 from ..values.content import Audio, Document, Image, Text, ToolResultBlock, ToolUse, Video
 from ..values.messages import Message
 from . import cache_markers, image_media
+from .anthropic_xml import TranscriptSettings
 from .base import BuildOptions, BuildResult
 from .xml_tags import CALLS_CLOSER, THINKING_OPENER, WHITESPACE
 from .xml_tools import tools_entry, written_calls, written_results
@@ -34,17 +35,6 @@ CLI_SYSTEM: Final = (
     "The assistant is in CLI simulation mode, and responds to the user's CLI commands only with the output of the "
     "command."
 )
-
-
-class TranscriptSettings(NamedTuple):
-    """What they mean is said in AnthropicXmlFormatter, which checks them."""
-
-    tool_injection_mode: Literal["conversation", "system"] = "conversation"
-    tool_injection_position: int = 10
-    message_delimiter: str = ""
-    max_participants_for_stop: int = 10
-    unsupported_media: Literal["error", "strip"] = "error"
-    warn_on_strip: bool = True
 
 
 def build_transcript(messages: Sequence[Message], options: BuildOptions, settings: TranscriptSettings) -> BuildResult:

@@ -32,10 +32,10 @@ from ..clock import Clock
 from ..credentials.keys import PLACEHOLDER, Authorizer, HeaderAuth, Key, read_key
 from ..credentials.resolvers import Resolver, ResolverAuth, token_resolver
 from ..errors import MembraneError
+from ..formatters.anthropic_xml import AnthropicXmlFormatter
 from ..formatters.assembly import arguments
 from ..formatters.base import ends_in_prefill
 from ..formatters.cache_markers import MOST_MARKERS
-from ..formatters.native import NativeFormatter
 from ..formatters.tool_names import ToolNames
 from ..transport.interface import OpensRequests
 from ..values.base import Json
@@ -101,7 +101,7 @@ class AnthropicAdapter(HttpAdapter):
     progress_timeout_ms: the longest a stream may go without a delta that is not empty; off by default.
     """
 
-    default_formatter = NativeFormatter
+    default_formatter = AnthropicXmlFormatter
     takes_system_changes = True
     tool_names = ToolNames(longest=128)
     most_cache_markers = MOST_MARKERS

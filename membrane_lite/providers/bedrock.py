@@ -31,7 +31,7 @@ from ..credentials.aws_profiles import region_of
 from ..credentials.keys import Authorizer, HeaderAuth, Key, read_key
 from ..errors import MembraneError, invalid
 from ..formatters import cache_markers
-from ..formatters.native import NativeFormatter
+from ..formatters.anthropic_xml import AnthropicXmlFormatter
 from ..transport.interface import OpensRequests
 from ..transport.on_demand import OnDemandTransport
 from ..values.base import Json
@@ -78,7 +78,7 @@ class BedrockAdapter(HttpAdapter):
     among them goes into the body, where Bedrock wants it. AWS_CA_BUNDLE is read before the usual variables.
     """
 
-    default_formatter = NativeFormatter
+    default_formatter = AnthropicXmlFormatter
     most_cache_markers = cache_markers.MOST_MARKERS
 
     def __init__(

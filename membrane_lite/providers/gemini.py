@@ -25,8 +25,8 @@ from urllib.parse import quote
 from ..clock import Clock
 from ..credentials.keys import PLACEHOLDER, HeaderAuth, Key, read_key
 from ..errors import MembraneError, invalid
+from ..formatters.anthropic_xml import AnthropicXmlFormatter
 from ..formatters.image_media import note
-from ..formatters.native import NativeFormatter
 from ..formatters.tool_names import ToolNames
 from ..transport.interface import OpensRequests
 from ..values.base import Json
@@ -92,7 +92,7 @@ class GeminiAdapter(HttpAdapter):
     go without a delta that is not empty; off by default. provider_params' generationConfig is merged key by key.
     """
 
-    default_formatter = NativeFormatter
+    default_formatter = AnthropicXmlFormatter
     tool_names = ToolNames(characters="a-zA-Z0-9_.-", first="a-zA-Z_")
 
     def __init__(

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Union
 
 from ..call import Call
-from ..formatters.native import NativeFormatter
+from ..formatters.anthropic_xml import AnthropicXmlFormatter
 from ..values.base import Json, plain
 from ..values.content import Block, Text, Thinking, ToolUse, joined_text
 from ..values.deltas import (
@@ -44,7 +44,7 @@ class MockAdapter:
     """Delays are in milliseconds and obey the call's clock and signal; stream_chunk_size is in characters."""
 
     name = "mock"
-    default_formatter = NativeFormatter
+    default_formatter = AnthropicXmlFormatter
 
     def __init__(
         self,

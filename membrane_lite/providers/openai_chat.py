@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from ..clock import Clock
 from ..credentials.keys import PLACEHOLDER, HeaderAuth, Key, read_key
-from ..formatters.native import NativeFormatter
+from ..formatters.anthropic_xml import AnthropicXmlFormatter
 from ..transport.interface import OpensRequests
 from ..wire.http import HeadersInput, header_pairs
 from .base import DEFAULT_MAX_TOKENS, HttpAdapter, read_base_url
@@ -38,7 +38,7 @@ class OpenAIAdapter(HttpAdapter):
     ("omit"), or what the model can take ("auto"). Reasoning effort, audio and the like go into provider_params.
     """
 
-    default_formatter = NativeFormatter
+    default_formatter = AnthropicXmlFormatter
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from ..clock import Clock
 from ..credentials.keys import HeaderAuth, Key, read_key
-from ..formatters.native import NativeFormatter
+from ..formatters.anthropic_xml import AnthropicXmlFormatter
 from ..transport.interface import OpensRequests
 from ..wire.http import HeadersInput
 from .base import DEFAULT_MAX_TOKENS, HttpAdapter, read_base_url
@@ -33,7 +33,7 @@ class OpenAICompatibleAdapter(HttpAdapter):
     tool_result_images: "omit" for a model that cannot be shown the images of a tool's result.
     """
 
-    default_formatter = NativeFormatter
+    default_formatter = AnthropicXmlFormatter
 
     def __init__(
         self,

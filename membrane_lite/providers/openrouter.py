@@ -29,8 +29,8 @@ from typing import Any, Final, Literal
 
 from ..clock import Clock
 from ..credentials.keys import PLACEHOLDER, HeaderAuth, Key, read_key
+from ..formatters.anthropic_xml import AnthropicXmlFormatter
 from ..formatters.cache_markers import MOST_MARKERS
-from ..formatters.native import NativeFormatter
 from ..transport.interface import OpensRequests
 from ..wire.http import HeadersInput, header_pairs, merged
 from .base import DEFAULT_MAX_TOKENS, HttpAdapter, read_base_url
@@ -56,7 +56,7 @@ class OpenRouterAdapter(HttpAdapter):
     {"provider": {"only": ["anthropic"]}, "reasoning": {"effort": "low"}}.
     """
 
-    default_formatter = NativeFormatter
+    default_formatter = AnthropicXmlFormatter
     most_cache_markers = MOST_MARKERS
 
     def __init__(

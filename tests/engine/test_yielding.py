@@ -251,6 +251,10 @@ def test_a_missing_result_is_named_and_the_stream_goes_on_waiting() -> None:
 BAD_RESULTS = {
     "no list": (None, "expected a list of tool results"),
     "a misspelt key": ([{**RESULT, "is_eror": True}], "did you mean 'is_error'?"),
+    "a result that nobody awaits": (
+        [RESULT, {**RESULT, "tool_use_id": "call_9"}],
+        "Unknown tool call ID: call_9; results are awaited for call_1",
+    ),
 }
 
 
@@ -262,16 +266,6 @@ def test_results_of_a_wrong_shape_are_refused_and_the_stream_goes_on_waiting(giv
         assert message in caught.value.message
         stream.provide_tool_results([RESULT])
         assert next(stream).type == "complete"
-
-
-def test_results_of_calls_that_nobody_made_are_accepted() -> None:
-    with waiting([Reply(BERN), SUNNY]) as (stream, on):
-        stream.provide_tool_results([RESULT, {"tool_use_id": "call_9", "content": "whose?"}])
-        response = next(stream).response
-        assert [result.tool_use_id for result in response.tool_results] == ["call_1", "call_9"]
-        blocks = on.provider.requests[1].json["messages"][-1]["content"]
-        assert [block["type"] for block in blocks] == ["tool_result", "text"]
-        assert "call_9" in blocks[1]["text"]
 
 
 def test_results_are_taken_once() -> None:

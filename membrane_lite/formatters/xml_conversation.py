@@ -1,0 +1,188 @@
+"""A turn in transcript mode: the transcript grows by what the model writes and by its tools' results.
+
+    ...Ann: q\\nClaude:                    sent
+    ...Ann: q\\nClaude: <function_calls>…  + what the model wrote, and the tag it was stopped at
+    ...</function_calls><function_results>…</function_results>   + the results: sent again, and the model goes on
+
+The first request is the formatter's; every further one is the same but for its last message. Images among results
+cannot stand in text: the transcript is cut there, a user message shows them, and a new last message goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from ..resumption import FalseStop
+from ..values.base import Json, plain
+from ..values.content import Block
+from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen, ChunkMeta, Tokens
+from ..values.messages import Message
+from ..values.requests import ProviderRequest, Request
+from ..values.tools import ToolCall, ToolResult, calls_of, result_block
+from ..wire.json_text import compact
+from . import request_size
+from .base import BuildSettings, BuildsMessages, ToolTexts, build_options, provider_request
+from .call_ids import call_ids
+from .stop_sequences import StopMatcher
+from .xml_assembly import CALLS_CLOSERS, Carried, XmlAssembler
+from .xml_reading import parse_calls
+from .xml_stream import TagScanner
+from .xml_tags import THINKING_OPENER, WHITESPACE
+from .xml_tools import split_results
+
+NO_INJECTION: Final = "injected_messages: left out, the XML tool mode has no place for them"
+
+
+class XmlConversation:
+    """What was sent, what was said since, and the answer that is being read.
+
+    _tail is the last message's text, _said all that was written since the first request. Both hold only what has been
+    taken in: an answer is taken in when the turn goes on behind it, so that one that is refused leaves no trace.
+    """
+
+    def __init__(self, formatter: BuildsMessages, request: Request, settings: BuildSettings) -> None:
+        self._request: Final = request
+        self._settings: Final = settings
+        self._thinks: Final = request.config.thinking is not None and request.config.thinking.enabled
+        self._built: Final = formatter.build_messages(
+            request.messages, replace(build_options(request, settings), thinking=self._thinks, tool_mode="xml")
+        )
+        self._prefill: Final = self._built.assistant_prefill or ""
+        self._stops: Final = StopMatcher([*self._built.stop_sequences, *CALLS_CLOSERS])
+        self._before: list[Json] = list(self._built.messages[:-1])
+        self._tail = self._prefill
+        self._said = ""
+        self._index = 0
+        self._answer: XmlAssembler | None = None
+        self._warned = False
+        scanner = TagScanner()
+        scanner.push(self._prefill)
+        self._baseline: Final = scanner.depths
+        self._carried = Carried("", [], _open_block(scanner))
+
+    def build(self) -> ProviderRequest:
+        last = {"role": "assistant", "content": self._tail.rstrip(WHITESPACE)}  # providers refuse trailing white space
+        messages = [*self._before, last]
+        shed = request_size.fit(messages, self._settings.max_request_bytes, shed=self._request.shed_oversize_images)
+        if shed:
+            self._settings.warn("%d images were dropped from a request that was too large", shed)
+        return provider_request(self._request, replace(self._built, messages=messages))
+
+    def assembler(self) -> XmlAssembler:
+        scanner = TagScanner(self._index)
+        scanner.push(self._prefill + self._said)
+        self._answer = XmlAssembler(
+            scanner=scanner,
+            stops=self._stops,
+            carried=self._carried,
+            tools=self._request.tools or (),
+            new_ids=self._new_ids,
+            baseline=self._baseline,
+        )
+        return self._answer
+
+    def calls(self, content: Sequence[Block], stop_reason: str) -> list[ToolCall]:
+        answer = self._reading
+        for warning in answer.warnings:
+            self._settings.warn("%s", warning)
+        return [call for call in calls_of(content) if call.id in answer.pending]
+
+    def refusal(self, call: ToolCall) -> str:
+        return f"The call was not run: {self._reading.refusal(call.id)}"
+
+    def tool_texts(self, content: Sequence[Block], turn: Sequence[Block]) -> ToolTexts:
+        answer = self._reading
+        earlier = self._said[: len(self._said) - len(answer.carried.text)]
+        written = answer.carried.text + answer.text
+        block = parse_calls(written, new_id=str)
+        if block is None:
+            return ToolTexts("", earlier + written, earlier + written)
+        return ToolTexts(block.full_match, earlier + block.before_text, earlier + written)
+
+    def add_results(
+        self, content: Sequence[Block], results: Sequence[ToolResult], injected: Sequence[Message]
+    ) -> Sequence[AnyEvent]:
+        if injected and not self._warned:
+            self._settings.warn(NO_INJECTION)
+            self._warned = True
+        answered = with_missing(self._reading.pending, results)
+        self._take_in()
+        split = split_results(answered)
+        suffix = "\n" + THINKING_OPENER if self._thinks else ""
+        self._said += split.before + split.after + suffix
+        if split.images:
+            self._before += [
+                {"role": "assistant", "content": (self._tail + split.before).rstrip(WHITESPACE)},
+                {"role": "user", "content": split.images},
+            ]
+            self._tail = split.after + suffix
+        else:
+            self._tail += split.before + suffix
+        scanner = TagScanner()
+        scanner.push(self._prefill + self._said)
+        self._carried = Carried("", [], _open_block(scanner))
+        events = [event for index, result in enumerate(results, self._index) for event in result_events(result, index)]
+        self._index += len(results)
+        return events
+
+    def false_stop(self) -> FalseStop | None:
+        return self._reading.false_stop()
+
+    def resume(self) -> Sequence[AnyEvent]:
+        answer = self._reading
+        events = answer.put_stop_back()
+        carried = Carried(answer.carried.text + answer.text, answer.provided, answer.carried.inside)
+        self._take_in()
+        self._carried = carried
+        return events
+
+    def raw_text(self, content: Sequence[Block]) -> str:
+        return self._said + ("" if self._answer is None else self._answer.text)
+
+    @property
+    def _reading(self) -> XmlAssembler:
+        assert self._answer is not None
+        return self._answer
+
+    def _take_in(self) -> None:
+        """The answer is a part of the transcript now."""
+        answer = self._reading
+        self._tail += answer.text
+        self._said += answer.text
+        self._index = answer.scanner.take_index()
+        self._answer = None
+
+    def _new_ids(self) -> Callable[[], str]:
+        return call_ids(self._written_before)
+
+    def _written_before(self) -> Json:
+        """All that stands before the text that is being read."""
+        return [self._before, self._prefill, self._said[: len(self._said) - len(self._carried.text)]]
+
+
+def _open_block(scanner: TagScanner) -> str | None:
+    return None if scanner.block_type == "text" else scanner.block_type
+
+
+def with_missing(pending: Sequence[str], results: Sequence[ToolResult]) -> list[ToolResult]:
+    """Results stand for their calls by their place: one that is missing among others is said to be missing."""
+    given = {result.tool_use_id: result for result in results}
+    if not given:
+        return []
+    of_calls = [given.get(call) or ToolResult(call, "[pending]") for call in pending]
+    return [*of_calls, *(result for result in results if result.tool_use_id not in pending)]
+
+
+def result_events(result: ToolResult, index: int) -> list[AnyEvent]:
+    """A result as the stream tells of it: content that is no string as JSON."""
+    block, content = result_block(result), result.content
+    start = BlockInfo("tool_result", tool_id=result.tool_use_id)
+    info = BlockInfo("tool_result", content=content, tool_id=result.tool_use_id, is_error=result.is_error)
+    said = content if isinstance(content, str) else compact(plain(content))
+    return [
+        BlockSeen(BlockEvent("block_start", index, start), block),
+        *([Tokens(said, ChunkMeta("tool_result", index, tool_id=result.tool_use_id))] if said else []),
+        BlockSeen(BlockEvent("block_complete", index, info), block),
+    ]
