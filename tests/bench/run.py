@@ -328,26 +328,34 @@ def floor_memory(port: int, path: str) -> float:
 
 
 def xml_answer(size: int) -> list[str]:
-    """Thinking, text and calls by turns, as many as fit."""
-    call = '<function_calls>\n<invoke name="look">\n<parameter name="at">{}</parameter>\n</invoke>\n</function_calls>'
-    turn = f"<thinking>{PIECE * 20}</thinking>\n\n{PIECE * 40}\n\n{call.format(PIECE * 10)}\n\n"
-    text = (turn * (size // len(turn) + 1))[:size]
+    """Thinking and text by turns, with markup that is none of the transcript's; a long call ends it."""
+    turn = f"<thinking>{PIECE * 20}</thinking>\n\n{PIECE * 20}\n<b>{PIECE * 20}</b>\n\n"
+    call = f'<function_calls>\n<invoke name="look">\n<parameter name="at">{PIECE * (size // 60)}'
+    text = (turn * (size // len(turn) + 1))[: size - len(call)] + call
     return [text[at : at + XML_PIECE] for at in range(0, size, XML_PIECE)]
 
 
 def xml_read(chunks: list[str]) -> None:
-    from membrane_lite.formatters.xml_stream import TagScanner
+    """One answer on its whole way: stop sequences, tags, events, and the blocks at the end."""
+    from membrane_lite import AnthropicXmlFormatter
+    from membrane_lite.formatters.base import BuildSettings
+    from membrane_lite.values.deltas import BlockEnd, Finished, TextDelta
+    from membrane_lite.values.reader import read_request
 
-    scanner = TagScanner()
+    asked = {"messages": [{"participant": "Ann", "content": "Hi"}], "config": {"model": "m"}, "tool_mode": "xml"}
+    assembler = AnthropicXmlFormatter().conversation(read_request(asked), BuildSettings()).assembler()
     for chunk in chunks:
-        scanner.feed(chunk)
-    scanner.flush()
+        assembler.add(TextDelta(0, chunk))
+    for delta in (BlockEnd(0), Finished("max_tokens", "max_tokens")):
+        assembler.add(delta)
+    assembler.end()
+    assert assembler.content()[-1].type == "tool_use"
 
 
 def xml_cost(size: int) -> float:
     """Per character, over as many answers as make up the longest one."""
     chunks, times = xml_answer(size), max(XML_SIZES) // size
-    xml_read(chunks[:1000])  # imports
+    xml_read(xml_answer(1000))  # imports
     return cpu(lambda: [xml_read(chunks) for _ in range(times)]) / (size * times)
 
 
