@@ -83,7 +83,7 @@ def parse_calls(text: str, *, new_id: Callable[[], str], tools: Sequence[Tool] =
 
 def has_tool_use(text: str) -> bool:
     """Whether calls are opened anywhere."""
-    return CALLS_OPENED.search(text) is not None
+    return CALLS_OPENED.search(text, 0, text.rfind(">") + 1) is not None
 
 
 def has_unclosed_tool_block(text: str) -> bool:
@@ -196,5 +196,5 @@ READERS: Final[Mapping[str, Callable[[_Reading, Span], Sequence[Block]]]] = {
 
 OPENERS: Final = {block_type: f"<{name}>" for name, block_type in BLOCK_TYPES.items()}
 
-CALLS_OPENED: Final = re.compile(rf"<(?:{NAMESPACE})?{CALLS}(?:{SPACE}[^<>]*)?>")
+CALLS_OPENED: Final = re.compile(rf"<(?:{NAMESPACE})?{CALLS}(?:{SPACE}[^>]*)?>")
 PARTIAL_TAG: Final = re.compile(rf"<(?:{NAMESPACE})?(?:{CALLS}|invoke|parameter)(?:{SPACE}|/?\Z)")
