@@ -498,8 +498,16 @@ RESULT_TEXTS: dict[str, tuple[str, list[tuple[str, str, bool]]]] = {
         results(stdout("&lt;stdout&gt; &amp;lt;")),
         [("", "<stdout> &lt;", False)],
     ),
+    "one that shows its tags beside markup, as it is": (
+        results(stdout("<b> &lt;stdout&gt;")),
+        [("", "<b> &lt;stdout&gt;", False)],
+    ),
     "a result without stdout": (results("<result>\nok\n</result>"), [("", "ok", False)]),
     "an error in the other form": (results(error("no <b>")), [("", "no <b>", True)]),
+    "by id, and then by position": (
+        TWO + results(error("b"), '<result tool_use_id="c1">a</result>'),
+        [("c2", "b", True), ("c1", "a", False)],
+    ),
     "by position": (TWO + results(stdout("a"), error("b")), [("c1", "a", False), ("c2", "b", True)]),
     "by name": (
         TWO + results(error("x"), stdout("b", "listen")),
