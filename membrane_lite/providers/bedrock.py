@@ -104,11 +104,6 @@ class BedrockAdapter(HttpAdapter):
         own_transport = OnDemandTransport(env, ca_variables=CA_VARIABLES)
         key = bearer_key(api_key, env, outranked=bool(access_key_id or secret_access_key or profile))
         explicit = given_credentials(access_key_id, secret_access_key, session_token, env)
-        if key is None or explicit is not None:
-            kept = kept_credentials(explicit, profile, {**env, "AWS_REGION": region}, transport or own_transport)
-            auth: Authorizer = SigV4Auth(kept, region=region, service="bedrock")
-        else:
-            auth = HeaderAuth([Key(key, "Authorization", "Bearer ")], missing=None)
         super().__init__(
             name="bedrock",
             codec=BedrockCodec(
@@ -119,7 +114,7 @@ class BedrockAdapter(HttpAdapter):
                 anthropic_version=anthropic_version,
                 betas=(header(given, "anthropic-beta") or "").split(","),
             ),
-            auth=auth,
+            auth=authorizer(key, explicit, profile, env, region=region, transport=transport or own_transport),
             headers=[pair for pair in given if pair[0].lower() != "anthropic-beta"],
             reserved_headers=RESERVED_HEADERS,
             transport=transport,
@@ -172,6 +167,22 @@ def given_credentials(
     return Credentials(key, secret, token)
 
 
+def authorizer(
+    key: str | None,
+    explicit: Credentials | None,
+    profile: str | None,
+    env: Mapping[str, str],
+    *,
+    region: str,
+    transport: OpensRequests,
+) -> Authorizer:
+    """Signs with explicit credentials, where there are any; else sends the bearer key; else signs with the chain's."""
+    if key is not None and explicit is None:
+        return HeaderAuth([Key(key, "Authorization", "Bearer ")], missing=None)
+    kept = kept_credentials(explicit, profile, {**env, "AWS_REGION": region}, transport)
+    return SigV4Auth(kept, region=region, service="bedrock")
+
+
 def kept_credentials(
     explicit: Credentials | None, profile: str | None, env: Mapping[str, str], transport: OpensRequests
 ) -> KeptCredentials:
@@ -218,9 +229,7 @@ class BedrockCodec:
         self._betas: Final = [beta.strip() for beta in betas if beta.strip()]
 
     def address(self, request: ProviderRequest, *, stream: bool) -> str:
-        """The id is one segment of the path: its ":" and "/" are escaped."""
-        operation = "invoke-with-response-stream" if stream else "invoke"
-        return f"{self._base_url}/model/{quote(model_id(request.model, self._region), safe='')}/{operation}"
+        return model_address(self._base_url, model_id(request.model, self._region), stream=stream)
 
     def headers(self, body: Json, *, stream: bool) -> HeaderPairs:
         return [("Accept", EVENT_STREAM)] if stream else ()
@@ -250,6 +259,11 @@ class BedrockCodec:
 
     def record(self, envelope: Json, content: Sequence[Block]) -> Json:
         return {**(envelope or {}), "content": [recorded_block(block) for block in content]}
+
+
+def model_address(base_url: str, id: str, *, stream: bool) -> str:
+    """The id is one segment of the path: its ":" and "/" are escaped."""
+    return f"{base_url}/model/{quote(id, safe='')}/{'invoke-with-response-stream' if stream else 'invoke'}"
 
 
 def written(body: Json) -> tuple[str, bytes]:
