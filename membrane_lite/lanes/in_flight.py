@@ -88,4 +88,5 @@ def drain(
         try:
             future.set_result(work(job, signal))
         except BaseException as exc:
+            waiting.clear()  # before anybody is told: no thread begins another one
             future.set_exception(exc)

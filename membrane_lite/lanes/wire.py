@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
-from math import isfinite, isnan
 from typing import Any, Final, NamedTuple, TypedDict, TypeVar
 
 from ..errors import invalid, unknown_field, wrong_type
@@ -116,11 +115,9 @@ def clamp_tokens(requested: float | None) -> int:
         return MAX_TOKENS_DEFAULT
     if isinstance(requested, bool) or not isinstance(requested, (int, float)):
         raise wrong_type("max_tokens", requested, "a number")
-    if isnan(requested):
+    if requested != requested:
         return MAX_TOKENS_DEFAULT
-    if not isfinite(requested):
-        return MAX_TOKENS_CEILING if requested > 0 else 1
-    return min(max(int(requested), 1), MAX_TOKENS_CEILING)
+    return int(min(max(requested, 1), MAX_TOKENS_CEILING))
 
 
 def anthropic_body(key: ModelKey, prompt: str, options: GenerateOptions, tool: StructuredTool | None) -> dict[str, Any]:
