@@ -13,11 +13,11 @@ from dataclasses import InitVar, dataclass, field
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
+from membrane_lite.schema.decode import MAX_RAW, LlmContractViolation, decode, decode_text, decode_tool_input
+from membrane_lite.schema.json_values import Violation
 from shared_data import shared_json
 
 from membrane_lite.errors import MembraneError
-from membrane_lite.schema.decode import MAX_RAW, LlmContractViolation, decode, decode_text, decode_tool_input
-from membrane_lite.schema.json_values import Violation
 
 
 class Color(enum.Enum):

@@ -14,9 +14,9 @@ from dataclasses import InitVar, dataclass, field
 from typing import Annotated, Any, ClassVar, Dict, List, Literal, NewType, Optional, TypedDict, TypeVar, Union
 
 import pytest
+from membrane_lite.schema.derive import to_input_schema
 
 from membrane_lite.errors import MembraneError
-from membrane_lite.schema.derive import to_input_schema
 
 TEXT = {"type": "string"}
 WHOLE = {"type": "integer"}

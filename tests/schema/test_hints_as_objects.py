@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Dict, ForwardRef, List, Optional, TypedDict, Union
 
 import pytest
-
 from membrane_lite.schema.decode import decode
 from membrane_lite.schema.derive import to_input_schema
 

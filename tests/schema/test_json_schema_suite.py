@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shared_data import shared_json
-
 from membrane_lite.schema.validate import validate
+from shared_data import shared_json
 
 GROUPS = shared_json("conformance/json_schema.json")["groups"]
 SUITE = {
