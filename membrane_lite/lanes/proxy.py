@@ -19,7 +19,7 @@ from ..call import Call
 from ..clock import Clock
 from ..credentials.keys import HeaderAuth, Key
 from ..error_table import classify_exception, provider_error
-from ..errors import SHOWN_CHARACTERS, MembraneError, invalid
+from ..errors import SHOWN_CHARACTERS, MembraneError, invalid, wrong_type
 from ..providers.exchange import Exchange, Refused
 from ..transport.interface import ByteStream, OpensRequests
 from ..wire.http import HeaderPairs, HttpRequest
@@ -118,7 +118,7 @@ class ProxyClient:
 
     def send(self, model_id: str, body: str, signal: AbortSignal | None = None) -> bytes:
         """The chat routes' bytes are given as they came, those of the embeddings route in Cohere's shape."""
-        request = to_proxy_request(self._config, model_id, parse(body))
+        request = to_proxy_request(self._config, model_id, read_body(body))
         if request is None:
             raise invalid("model_id", f"found {model_id!r}", "expected one with " + ", ".join(map(repr, ROUTE_MARKS)))
         sent = json_request(self._config.base_url + request.path, compact(request.body))
@@ -137,6 +137,16 @@ class ProxyClient:
 
     def _attempt(self, request: HttpRequest, call: Call) -> bytes:
         return self._exchange.answer(request, call, None, refusal)
+
+
+def read_body(body: str) -> Mapping[str, Any]:
+    try:
+        fields = parse(body)
+    except (ValueError, RecursionError) as exc:
+        raise invalid("body", f"it is no JSON ({exc})", "expected a JSON object") from exc
+    if not isinstance(fields, Mapping):
+        raise wrong_type("body", fields, "a JSON object")
+    return fields
 
 
 def refusal(refused: Refused) -> ProxyHttpError:
