@@ -62,3 +62,21 @@ def test_a_shared_case() -> None:
     (response,) = case["input"]["responses"]
     text = json_of_text(response["body_text"])["choices"][0]["message"]["content"]
     assert json_of_text(text) == case["expected"]["value"]
+
+
+LONG = {
+    "a value longer than any window": ('x {"a": "' + "y" * 5_000 + '"}', {"a": "y" * 5_000}),
+    "an escape where a window ends": ('x {"a": "' + "y" * 243 + '\\u00e9"}', {"a": "y" * 243 + "\u00e9"}),
+    "a number where a window ends": ("x [" + "1, " * 84 + "12345]", [*[1] * 84, 12345]),
+    "a word where a window ends": ("x [" + "1, " * 84 + "false]", [*[1] * 84, False]),
+}
+
+
+@pytest.mark.parametrize("text, value", LONG.values(), ids=LONG.keys())
+def test_a_long_value(text: str, value: Any) -> None:
+    assert json_of_text(text) == value
+
+
+def test_many_beginnings_take_linear_time() -> None:
+    """Each of them is an error of json's, which counts the lines of all the text that it was given."""
+    assert json_of_text('[1, "a' * 100_000 + '"] {"a": 1}') == {"a": 1}
