@@ -28,6 +28,7 @@ from .wire import (
     JsonSchemaObject,
     StructuredTool,
     build_invoke_body,
+    dialect_of,
     folded,
     incomplete_reason,
     read_fields,
@@ -141,15 +142,20 @@ class ModelClient:
     def generate_object(
         self, request: StructuredRequest | Mapping[str, Any], *, signal: AbortSignal | None = None
     ) -> Any:
-        """One value of the request's schema. Raises ModelUnavailable; LlmContractViolation for an answer off it."""
+        """One value of the request's schema. Raises ModelUnavailable; LlmContractViolation for an answer off it.
+
+        Before anything is sent: "invalid_request" for what is no schema, "unsupported" for one that the model's dialect
+        has no form for.
+        """
         given = read_fields(StructuredRequest, request, "request")
         options = GenerateOptions(
             given.effort, system=given.system, max_tokens=given.max_tokens, cache_system=given.cache_system
         )
-        input_schema = to_input_schema(given.schema) if given.input_schema is None else given.input_schema
-        tool = StructuredTool(input_schema, given.tool_description)
-        parsed = self._answer(given.model_key, given.prompt, options, tool, signal)
-        return decode_tool_input(given.schema, read_tool_input(parsed))
+        dialect, derived = dialect_of(given.model_key), to_input_schema(given.schema)
+        by_hand = given.input_schema
+        tool = StructuredTool(dialect.tool_schema(derived) if by_hand is None else by_hand, given.tool_description)
+        input = read_tool_input(self._answer(given.model_key, given.prompt, options, tool, signal))
+        return decode_tool_input(given.schema, dialect.tool_input(derived, input) if by_hand is None else input)
 
     def _answer(
         self,

@@ -18,6 +18,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Any, Final, NamedTuple, TypedDict, TypeVar
 
 from ..errors import invalid, unknown_field, wrong_type
+from ..schema.strict import strict_schema, without_nulls
 from ..values.base import Record, Value
 from ..wire.json_text import compact, parse
 from .constants import ANTHROPIC_VERSION, MAX_TOKENS_CEILING, MAX_TOKENS_DEFAULT, STRUCTURED_TOOL_NAME
@@ -86,7 +87,11 @@ def build_invoke_body(
         raise invalid("options.effort", f"found {given.effort!r}", f"expected one of {', '.join(EFFORTS)}")
     if not isinstance(prompt, str):
         raise wrong_type("prompt", prompt, "a string")
-    return compact(DIALECTS[model_by_key(key).provider].body(key, prompt, given, tool))
+    return compact(dialect_of(key).body(key, prompt, given, tool))
+
+
+def dialect_of(key: ModelKey) -> Dialect:
+    return DIALECTS[model_by_key(key).provider]
 
 
 def read_fields(cls: type[AnyRecord], given: object, path: str) -> AnyRecord:
@@ -154,12 +159,12 @@ def openai_body(key: ModelKey, prompt: str, options: GenerateOptions, tool: Stru
         "messages": [*system, {"role": "user", "content": prompt}],
         "max_completion_tokens": clamp_tokens(options.max_tokens),
         "reasoning_effort": options.effort,
-        **({} if tool is None else {"response_format": strict_schema(tool)}),
+        **({} if tool is None else {"response_format": strict_format(tool)}),
         **({"prompt_cache_options": OPENAI_PROMPT_CACHE_OFF_FIELD} if caching == "off" else {}),
     }
 
 
-def strict_schema(tool: StructuredTool) -> dict[str, Any]:
+def strict_format(tool: StructuredTool) -> dict[str, Any]:
     """Constrained decoding: what is generated cannot leave the schema."""
     named = {"name": STRUCTURED_TOOL_NAME, **described(tool), "strict": True, "schema": tool.input_schema}
     return {"type": "json_schema", "json_schema": named}
@@ -174,7 +179,7 @@ def described(tool: StructuredTool) -> dict[str, str]:
 
 def folded(key: ModelKey, payload: Any, *, structured: bool) -> InvokeResponseBody:
     """The parsed answer of a model, in the one shape. structured: it was asked for with a tool."""
-    return DIALECTS[model_by_key(key).provider].answer(payload, structured)
+    return dialect_of(key).answer(payload, structured)
 
 
 def as_response_body(payload: Any, structured: bool = False) -> InvokeResponseBody:
@@ -246,15 +251,28 @@ def as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
+def as_it_is(schema: JsonSchemaObject) -> JsonSchemaObject:
+    return schema
+
+
+def as_given(schema: JsonSchemaObject, input: Any) -> Any:
+    return input
+
+
 class Dialect(NamedTuple):
+    """tool_schema: a derived schema as this dialect takes it. tool_input: what was given under it, as derived."""
+
     body: Callable[[ModelKey, str, GenerateOptions, StructuredTool | None], dict[str, Any]]
     answer: Callable[[Any, bool], InvokeResponseBody]
+    tool_schema: Callable[[JsonSchemaObject], JsonSchemaObject]
+    tool_input: Callable[[JsonSchemaObject, Any], Any]
 
 
 # Every other word is a natural end.
 FINISH_REASONS: Final[Mapping[str, str]] = {"length": "max_tokens", "content_filter": "refusal"}
 OPENAI_COUNTS: Final[Mapping[str, str]] = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens"}
 DIALECTS: Final[Mapping[Provider, Dialect]] = {
-    "anthropic": Dialect(anthropic_body, as_response_body),
-    "openai": Dialect(openai_body, normalize_openai_response),
+    "anthropic": Dialect(anthropic_body, as_response_body, as_it_is, as_given),
+    # Its strict mode knows a part of JSON Schema, and no optional properties: those come as null.
+    "openai": Dialect(openai_body, normalize_openai_response, strict_schema, without_nulls),
 }

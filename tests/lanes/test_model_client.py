@@ -122,6 +122,38 @@ def test_generate_object_in_the_openai_dialect_has_one_shape_to_read() -> None:
     assert client.sent[0][1]["response_format"]["json_schema"]["schema"] == to_input_schema(Count)
 
 
+def test_generate_object_in_the_openai_dialect_writes_what_is_optional_as_null() -> None:
+    """Strict mode refuses a schema with an optional property, as it does one with keywords that it does not know."""
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "why": {"type": "string"}},
+        "required": ["n"],
+    }
+    client = Recorder(
+        [completion('{"n": 3, "why": null}'), completion('{"n": 3, "why": "so"}'), message(emit({"n": 3}))]
+    )
+    service = make_model_client(client)
+    keys = ("gpt-5.6-sol", "gpt-5.6-terra", "opus-5")
+    found = [service.generate_object(StructuredRequest(key, "?", schema, "low")) for key in keys]
+    assert found == [{"n": 3}, {"n": 3, "why": "so"}, {"n": 3}]
+    assert client.sent[0][1]["response_format"]["json_schema"]["schema"] == {
+        "type": "object",
+        "properties": {"n": {"type": "integer"}, "why": {"anyOf": [{"type": "string"}, {"type": "null"}]}},
+        "required": ["n", "why"],
+        "additionalProperties": False,
+    }
+    assert client.sent[2][1]["tools"][0]["input_schema"] == schema
+
+
+def test_generate_object_in_the_openai_dialect_refuses_a_schema_that_strict_mode_has_no_form_for() -> None:
+    schema = {"type": "object", "properties": {"counts": {"type": "object"}}}
+    client = Recorder([message(emit({"counts": {"a": 1}}))])
+    service = make_model_client(client)
+    error = refused(lambda: service.generate_object(StructuredRequest("gpt-5.6-sol", "?", schema, "low")))
+    assert (error.type, len(client.sent)) == ("unsupported", 0)
+    assert service.generate_object(StructuredRequest("opus-5", "?", schema, "low")) == {"counts": {"a": 1}}
+
+
 def test_generate_object_with_a_schema_by_hand_widens_what_is_asked_and_not_what_is_accepted() -> None:
     wide = {"type": "object", "properties": {"n": {"type": "integer"}, "why": {"type": "string"}}}
     client = Recorder([message(emit({"n": 3})), message(emit({"n": 3, "why": "so"}))])

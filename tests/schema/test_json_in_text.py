@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from membrane_lite.schema.json_in_text import json_of_text
 from shared_data import shared_json
+
+from membrane_lite.schema.json_in_text import json_of_text
 
 FENCE = "```"
 

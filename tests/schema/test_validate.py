@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from membrane_lite.schema.json_values import Violation
-from membrane_lite.schema.validate import validate
 
 from membrane_lite.errors import MembraneError
+from membrane_lite.schema.json_values import Violation
+from membrane_lite.schema.validate import validate
 
 NAN = float("nan")
 
