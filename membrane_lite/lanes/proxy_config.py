@@ -44,7 +44,7 @@ class ProxyConfig(Value):
         model_map: Mapping[str, str] | None = None,
     ) -> None:
         self.base_url: Final = normalize_proxy_base_url(base_url)
-        self.api_key: Final = api_key
+        self.api_key: Final = read_key(api_key, "api_key", None, {})
         self.model_prefix: Final = model_prefix
         self.model_map: Final[Mapping[str, str]] = dict(model_map or {})
 

@@ -24,6 +24,9 @@ LIMITS: Final = Limits(
 )
 
 
+MOST_DOUBLINGS: Final = 60  # beyond any bound; a float ends at 1,023
+
+
 class Backoff(NamedTuple):
     """The wait after each failure is drawn between 0 and a bound that doubles: full jitter, so that crowds spread out.
 
@@ -44,7 +47,7 @@ class Backoff(NamedTuple):
         """
         if tries >= self.requests or (stated_ms or 0) > LONGEST_STATED_WAIT_MS:
             return None
-        bound_ms = min(self.first_ms * 2.0 ** (tries - 1), self.highest_bound_ms)
+        bound_ms = min(self.first_ms * 2.0 ** min(tries - 1, MOST_DOUBLINGS), self.highest_bound_ms)
         wait_ms = max(min(draw * bound_ms, self.longest_ms), stated_ms or 0)
         return None if waited_ms + wait_ms > self.total_ms else wait_ms
 

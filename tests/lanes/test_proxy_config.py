@@ -141,6 +141,12 @@ def test_proxy_config_hides_its_key() -> None:
     )
 
 
+def test_proxy_config_refuses_a_key_that_cannot_be_sent_and_does_not_show_it() -> None:
+    error = refused(lambda: ProxyConfig("http://h", api_key="sk-12345\nX: y"))
+    assert (error.type, "sk-12345" in error.message) == ("auth", False)
+    assert ProxyConfig("http://h", api_key=" \n").api_key is None
+
+
 def test_proxy_model_id_takes_the_map_first_and_then_the_prefix() -> None:
     mapped = ProxyConfig("http://h", model_map={"cohere.embed-v4:0": "cohere-embed-v4"})
     bare = ProxyConfig("http://h", model_prefix="")

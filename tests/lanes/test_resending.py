@@ -29,6 +29,7 @@ WAITS: dict[str, tuple[Backoff, int, float, int | None, float, float | None]] = 
     "up to 120 s of waits together": (PROXY_BACKOFF, 12, 110_000, None, 0.5, 10_000),
     "and not one millisecond more": (PROXY_BACKOFF, 12, 110_001, None, 0.5, None),
     "full jitter begins at zero": (PROXY_BACKOFF, 5, 0, None, 0.0, 0),
+    "however often it doubles": (Backoff(10_000, 1), 9_000, 0, None, 0.5, 20_000),
     "a stated wait lengthens": (PROXY_BACKOFF, 1, 0, 30_000, 0.5, 30_000),
     "and never shortens": (BEDROCK_BACKOFF, 5, 0, 10, 0.5, 8_000),
     "it counts towards the sum": (PROXY_BACKOFF, 1, 100_000, 30_000, 0.5, None),
