@@ -24,7 +24,7 @@ LONGEST_MATCHED: Final = 10_000  # characters; a pattern is the user's own, and 
 # Any value
 
 
-def check_type(given: Any, step: Step) -> None:
+def _type(given: Any, step: Step) -> None:
     names = [given] if isinstance(given, str) else given
     if not any(is_of_type(step.value, name) for name in names):
         step.fail(f"expected {' or '.join(names)}, found {told(step.value)}")
@@ -34,7 +34,7 @@ def is_of_type(value: Any, name: str) -> bool:
     return is_integer(value) if name == "integer" else kind_of(value) == name
 
 
-def check_enum(given: Any, step: Step) -> None:
+def _enum(given: Any, step: Step) -> None:
     if equality_key(step.value) not in step.prepared.enums[id(given)]:
         step.fail(f"expected one of {listed(given)}, found {told(step.value)}")
 
@@ -44,7 +44,7 @@ def listed(values: Sequence[Any]) -> str:
     return f"{shown}, ... ({len(values)} in all)" if len(values) > LISTED else shown or "no value at all"
 
 
-def check_const(given: Any, step: Step) -> None:
+def _const(given: Any, step: Step) -> None:
     if equality_key(step.value) != equality_key(given):
         step.fail(f"expected {briefly(given)}, found {told(step.value)}")
 
@@ -55,32 +55,32 @@ LISTED: Final = 20  # values of an enum, names of properties, in one message
 # Numbers
 
 
-def check_minimum(given: Any, step: Step) -> None:
-    bound(step, step.value >= given, f"{number_text(given)} or more")
+def _minimum(given: Any, step: Step) -> None:
+    _bound(step, step.value >= given, f"{number_text(given)} or more")
 
 
-def check_maximum(given: Any, step: Step) -> None:
-    bound(step, step.value <= given, f"{number_text(given)} or less")
+def _maximum(given: Any, step: Step) -> None:
+    _bound(step, step.value <= given, f"{number_text(given)} or less")
 
 
-def check_exclusive_minimum(given: Any, step: Step) -> None:
-    bound(step, step.value > given, f"more than {number_text(given)}")
+def _exclusive_minimum(given: Any, step: Step) -> None:
+    _bound(step, step.value > given, f"more than {number_text(given)}")
 
 
-def check_exclusive_maximum(given: Any, step: Step) -> None:
-    bound(step, step.value < given, f"less than {number_text(given)}")
+def _exclusive_maximum(given: Any, step: Step) -> None:
+    _bound(step, step.value < given, f"less than {number_text(given)}")
 
 
-def check_multiple_of(given: Any, step: Step) -> None:
+def _multiple_of(given: Any, step: Step) -> None:
     """In exact fractions of what was written: 0.0075 is a multiple of 0.0001, though the nearest floats are not."""
-    bound(step, exactly(step.value) % exactly(given) == 0, f"a multiple of {number_text(given)}")
+    _bound(step, _exactly(step.value) % _exactly(given) == 0, f"a multiple of {number_text(given)}")
 
 
-def exactly(number: float) -> Fraction:
+def _exactly(number: float) -> Fraction:
     return Fraction(repr(number)) if isinstance(number, float) else Fraction(number)
 
 
-def bound(step: Step, holds: bool, expected: str) -> None:
+def _bound(step: Step, holds: bool, expected: str) -> None:
     if not holds:
         step.fail(f"expected {expected}, found {number_text(step.value)}")
 
@@ -88,17 +88,17 @@ def bound(step: Step, holds: bool, expected: str) -> None:
 # Strings
 
 
-def check_min_length(given: Any, step: Step) -> None:
+def _min_length(given: Any, step: Step) -> None:
     if len(step.value) < given:
         step.fail(f"expected {counted(int(given), 'character', 'characters')} or more, found {len(step.value)}")
 
 
-def check_max_length(given: Any, step: Step) -> None:
+def _max_length(given: Any, step: Step) -> None:
     if len(step.value) > given:
         step.fail(f"expected {counted(int(given), 'character', 'characters')} or fewer, found {len(step.value)}")
 
 
-def check_pattern(given: Any, step: Step) -> None:
+def _pattern(given: Any, step: Step) -> None:
     if len(step.value) > LONGEST_MATCHED:
         step.fail(f"a pattern is applied to at most {LONGEST_MATCHED:,} characters, found {len(step.value):,}")
     elif not step.prepared.patterns[given].search(step.value):
@@ -108,28 +108,28 @@ def check_pattern(given: Any, step: Step) -> None:
 # Arrays
 
 
-def check_items(given: Any, step: Step) -> None:
+def _items(given: Any, step: Step) -> None:
     """Those after prefixItems. Core 10.3.1.2."""
     for index in range(len(step.schema.get("prefixItems", ())), len(step.value)):
         step.go(given, index)
 
 
-def check_prefix_items(given: Any, step: Step) -> None:
+def _prefix_items(given: Any, step: Step) -> None:
     for index, schema in enumerate(given[: len(step.value)]):
         step.go(schema, index)
 
 
-def check_min_items(given: Any, step: Step) -> None:
+def _min_items(given: Any, step: Step) -> None:
     if len(step.value) < given:
         step.fail(f"expected {counted(int(given), 'item', 'items')} or more, found {len(step.value)}")
 
 
-def check_max_items(given: Any, step: Step) -> None:
+def _max_items(given: Any, step: Step) -> None:
     if len(step.value) > given:
         step.fail(f"expected {counted(int(given), 'item', 'items')} or fewer, found {len(step.value)}")
 
 
-def check_unique_items(given: Any, step: Step) -> None:
+def _unique_items(given: Any, step: Step) -> None:
     seen: dict[Any, int] = {}
     for index, key in enumerate(map(equality_key, step.value) if given else ()):
         if key in seen:
@@ -141,20 +141,20 @@ def check_unique_items(given: Any, step: Step) -> None:
 # Objects
 
 
-def check_properties(given: Any, step: Step) -> None:
+def _properties(given: Any, step: Step) -> None:
     step.declare(given)
     for name in given:
         if name in step.value:
             step.go(given[name], name)
 
 
-def check_required(given: Any, step: Step) -> None:
+def _required(given: Any, step: Step) -> None:
     for name in given:
         if name not in step.value:
             step.fail(f"the required property {quoted(name)} is missing")
 
 
-def check_additional_properties(given: Any, step: Step) -> None:
+def _additional_properties(given: Any, step: Step) -> None:
     step.declare(None)
     declared = step.schema.get("properties", {})
     for name in step.value:
@@ -175,16 +175,16 @@ def excess(name: str, declared: Mapping[str, Any]) -> str:
 # Other schemas for the same value
 
 
-def check_ref(given: Any, step: Step) -> None:
+def _ref(given: Any, step: Step) -> None:
     step.also(step.prepared.refs[given])
 
 
-def check_all_of(given: Any, step: Step) -> None:
+def _all_of(given: Any, step: Step) -> None:
     for schema in given:
         step.also(schema)
 
 
-def check_any_of(given: Any, step: Step) -> None:
+def _any_of(given: Any, step: Step) -> None:
     """Every alternative is tried: each that fits may declare properties, be it of parts of the value."""
     found = False
     for schema in given:
@@ -198,7 +198,7 @@ def check_any_of(given: Any, step: Step) -> None:
         step.none_fits(given)
 
 
-def check_one_of(given: Any, step: Step) -> None:
+def _one_of(given: Any, step: Step) -> None:
     fitting = []
     for index, schema in enumerate(given):
         verdict = step.attempt(schema)
@@ -211,7 +211,7 @@ def check_one_of(given: Any, step: Step) -> None:
         step.fail(f"expected exactly one alternative to fit, found {' and '.join(map(str, fitting))} (counted from 0)")
 
 
-def check_not(given: Any, step: Step) -> None:
+def _not(given: Any, step: Step) -> None:
     if step.attempt(given).fits:
         step.fail(f"found {told(step.value)}, which fits the schema under `not`")
 
@@ -224,28 +224,28 @@ class Keyword(NamedTuple):
 
 
 KEYWORDS: Final[Mapping[str, Keyword]] = {
-    "type": Keyword(None, check_type),
-    "enum": Keyword(None, check_enum),
-    "const": Keyword(None, check_const),
-    "minimum": Keyword("number", check_minimum),
-    "maximum": Keyword("number", check_maximum),
-    "exclusiveMinimum": Keyword("number", check_exclusive_minimum),
-    "exclusiveMaximum": Keyword("number", check_exclusive_maximum),
-    "multipleOf": Keyword("number", check_multiple_of),
-    "minLength": Keyword("string", check_min_length),
-    "maxLength": Keyword("string", check_max_length),
-    "pattern": Keyword("string", check_pattern),
-    "items": Keyword("array", check_items),
-    "prefixItems": Keyword("array", check_prefix_items),
-    "minItems": Keyword("array", check_min_items),
-    "maxItems": Keyword("array", check_max_items),
-    "uniqueItems": Keyword("array", check_unique_items),
-    "properties": Keyword("object", check_properties),
-    "required": Keyword("object", check_required),
-    "additionalProperties": Keyword("object", check_additional_properties),
-    "$ref": Keyword(None, check_ref),
-    "allOf": Keyword(None, check_all_of),
-    "anyOf": Keyword(None, check_any_of),
-    "oneOf": Keyword(None, check_one_of),
-    "not": Keyword(None, check_not),
+    "type": Keyword(None, _type),
+    "enum": Keyword(None, _enum),
+    "const": Keyword(None, _const),
+    "minimum": Keyword("number", _minimum),
+    "maximum": Keyword("number", _maximum),
+    "exclusiveMinimum": Keyword("number", _exclusive_minimum),
+    "exclusiveMaximum": Keyword("number", _exclusive_maximum),
+    "multipleOf": Keyword("number", _multiple_of),
+    "minLength": Keyword("string", _min_length),
+    "maxLength": Keyword("string", _max_length),
+    "pattern": Keyword("string", _pattern),
+    "items": Keyword("array", _items),
+    "prefixItems": Keyword("array", _prefix_items),
+    "minItems": Keyword("array", _min_items),
+    "maxItems": Keyword("array", _max_items),
+    "uniqueItems": Keyword("array", _unique_items),
+    "properties": Keyword("object", _properties),
+    "required": Keyword("object", _required),
+    "additionalProperties": Keyword("object", _additional_properties),
+    "$ref": Keyword(None, _ref),
+    "allOf": Keyword(None, _all_of),
+    "anyOf": Keyword(None, _any_of),
+    "oneOf": Keyword(None, _one_of),
+    "not": Keyword(None, _not),
 }

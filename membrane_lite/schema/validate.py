@@ -178,24 +178,30 @@ class Step:
 
     def none_fits(self, alternatives: Sequence[Any]) -> None:
         """Where only one alternative was meant, what is wrong with it; else that none fits."""
-        targets = [self._validation.target(schema) for schema in alternatives]
-        of_kind = [target for target in targets if isinstance(target, Mapping) and _admits_kind(target, self.value)]
-        meant = [target for target in of_kind if _wrong_constant(target, self.value) is None]
         if self._verdict.until_first:
-            self.fail("fits none of the alternatives")  # nobody will read it
-        elif len(meant) == 1:
+            self.fail("fits none of the alternatives")
+            return
+        pairs = [(schema, self._validation.target(schema)) for schema in alternatives]
+        of_kind = [(schema, target) for schema, target in pairs if _admits_kind(target, self.value)]
+        meant = [schema for schema, target in of_kind if _wrong_constant(target, self.value) is None]
+        if len(meant) == 1:
             verdict = self._validation.apply(meant[0], self.value, self._place)
             self._verdict.violations.extend(verdict.violations)
         elif not of_kind:
-            self.fail(f"expected {_kinds(targets)}, found {told(self.value)}")
+            self.fail(f"expected {_kinds([target for _, target in pairs])}, found {told(self.value)}")
         elif not meant:
-            for name in dict.fromkeys(_wrong_constant(target, self.value) for target in of_kind):
-                self.fail_in(str(name), _constants(str(name), of_kind) + f", found {told(self.value[name])}")
+            self._wrong_constants([target for _, target in of_kind])
         else:
-            self.fail(f"expected one of {len(targets)} alternatives, found {told(self.value)}, which fits none")
+            self.fail(f"expected one of {len(pairs)} alternatives, found {told(self.value)}, which fits none")
+
+    def _wrong_constants(self, targets: Sequence[Mapping[str, Any]]) -> None:
+        for name in dict.fromkeys(_wrong_constant(target, self.value) for target in targets):
+            self.fail_in(str(name), f"{_constants(str(name), targets)}, found {told(self.value[name])}")
 
 
-def _admits_kind(target: Mapping[str, Any], value: Any) -> bool:
+def _admits_kind(target: Any, value: Any) -> bool:
+    if not isinstance(target, Mapping):
+        return False
     names = target.get("type", [])
     return not names or any(is_of_type(value, name) for name in ([names] if isinstance(names, str) else names))
 

@@ -239,6 +239,11 @@ PLACES: dict[str, tuple[Any, Any, list[tuple[str, str]]]] = {
         {"kind": "b", "n": 1},
         [("/n", "expected string, found integer 1")],
     ),
+    "beside the reference of an alternative": (
+        {"$defs": {"l": {"type": "array"}}, "anyOf": [{"$ref": "#/$defs/l", "maxItems": 1}, {"type": "null"}]},
+        [1, 2],
+        [("", "expected 1 item or fewer, found 2")],
+    ),
     "a constant that no alternative has": (
         {
             "oneOf": [
