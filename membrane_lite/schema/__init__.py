@@ -1,0 +1,1 @@
+"""JSON Schema: derived from type hints, validated, decoded into the user's types. Pure: no provider, no network."""
