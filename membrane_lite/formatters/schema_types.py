@@ -63,21 +63,22 @@ class _Schema:
             return None
         if reference not in self._known:
             self._known[reference] = None  # met again before it is known, it adds nothing
-            self._known[reference] = self.kinds(self._definition(reference), depth)
+            self._known[reference] = self.kinds(definition(reference, self._root), depth)
         return self._known[reference]
 
     def _each(self, members: Json, depth: int) -> Iterator[Kinds]:
         return (self.kinds(member, depth) for member in (members if isinstance(members, list) else ()))
 
-    def _definition(self, reference: str) -> Json:
-        """What "#/definitions/NAME" or "#/$defs/NAME" refers to; RFC 6901 says how a name is written there."""
-        here, _, place = reference.partition("/")
-        section, _, name = place.partition("/")
-        if here != "#" or section not in ("definitions", "$defs") or not isinstance(self._root, dict):
-            return None
-        definitions = self._root.get(section)
-        written = name.replace("~1", "/").replace("~0", "~")
-        return definitions.get(written) if isinstance(definitions, dict) else None
+
+def definition(reference: Json, root: Json) -> Json:
+    """What "#/definitions/NAME" or "#/$defs/NAME" refers to; RFC 6901 says how a name is written there."""
+    here, _, place = reference.partition("/") if isinstance(reference, str) else ("", "", "")
+    section, _, name = place.partition("/")
+    if here != "#" or section not in ("definitions", "$defs") or not isinstance(root, dict):
+        return None
+    definitions = root.get(section)
+    written = name.replace("~1", "/").replace("~0", "~")
+    return definitions.get(written) if isinstance(definitions, dict) else None
 
 
 def _named(names: Json) -> Kinds:

@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 from ..values.content import ToolUse
 from .xml_blocks import Span, whole
 from .xml_markup import Marked, attribute, is_blank
-from .xml_signatures import Kinds, Signature, Signatures
+from .xml_signatures import Signature, Signatures
 from .xml_tags import WHITESPACE
 from .xml_values import read_value
 
@@ -142,15 +142,11 @@ def _body(source: Marked, invoke: Invoke, name: str, signature: Signature) -> Bo
     parameters = _parameters(source, invoke.head + 1, last=invoke.closer, doubts=body.doubts)
     missing = signature.missing(parameter.name for parameter in parameters)
     for parameter in parameters:
-        _add(body, source, parameter, kinds=signature.kinds.get(parameter.name), missing=missing)
+        swallowed = _swallowed(source, parameter, missing)
+        value, doubt = read_value(parameter.text, signature.type_of(parameter.name), payload=parameter.payload)
+        body.input[parameter.name] = value
+        body.doubts.extend(f"parameter {parameter.name!r}: {what}" for what in (swallowed, doubt) if what)
     return body
-
-
-def _add(body: Body, source: Marked, parameter: Parameter, *, kinds: Kinds, missing: Mapping[str, bool]) -> None:
-    swallowed = _swallowed(source, parameter, missing)
-    value, doubt = read_value(parameter.text, kinds, payload=parameter.payload)
-    body.input[parameter.name] = value
-    body.doubts.extend(f"parameter {parameter.name!r}: {what}" for what in (swallowed, doubt) if what)
 
 
 def _parameters(source: Marked, first: int, *, last: int, doubts: list[str]) -> list[Parameter]:

@@ -48,7 +48,8 @@ class Marked(NamedTuple):
 def marked(text: str) -> Marked:
     tags: list[Tag] = []
     in_calls, at = False, 0
-    while match := TAG.search(text, at):
+    end = text.rfind(">") + 1  # up to there every tag has an end, so none is looked for in vain
+    while match := TAG.search(text, at, end):
         tag = _tag(match)
         if tag.name == CALLS:
             in_calls = tag.form == "open"
@@ -98,9 +99,8 @@ def is_blank(text: str) -> bool:
 _NAMES: Final = "|".join([*BLOCK_TYPES, *INNER_TAGS])
 _INNER: Final = "|".join(INNER_TAGS)
 
-# Attributes hold no "<", so a tag that never ends is given up at the next one.
 TAG: Final = re.compile(
     rf"</(?:{NAMESPACE})?({_NAMES})>"
-    rf"|<(?:{NAMESPACE})?({_NAMES})({SPACE}[^<>]*)?>"
+    rf"|<(?:{NAMESPACE})?({_NAMES})({SPACE}[^>]*)?>"
     rf"|<(?:{NAMESPACE})?({_INNER})/>"
 )

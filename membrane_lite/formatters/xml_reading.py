@@ -83,7 +83,7 @@ def parse_calls(text: str, *, new_id: Callable[[], str], tools: Sequence[Tool] =
 
 def has_tool_use(text: str) -> bool:
     """Whether calls are opened anywhere."""
-    return CALLS_OPENED.search(text) is not None
+    return CALLS_OPENED.search(text, 0, text.rfind(">") + 1) is not None
 
 
 def has_unclosed_tool_block(text: str) -> bool:
@@ -147,18 +147,18 @@ class _Reading:
 
     def _add_text(self, start: int, end: int) -> None:
         """The text between two blocks; from an opener of thinking on it is thinking. Blank ones are dropped."""
-        opener = self._thinking_opener(start, end)
+        opener = self._thinking_opener(end)
         visible = self._source.text[start : opener.start if opener else end].strip(WHITESPACE)
         thinking = self._source.text[opener.end : end] if opener else ""
         self.blocks.extend([Text(visible)] if visible else [])
         self.blocks.extend([Thinking(thinking)] if not is_blank(thinking) else [])
 
-    def _thinking_opener(self, start: int, end: int) -> Tag | None:
-        """The first unclosed one between the two. Asked in the order of the text."""
-        between: list[Tag] = []
+    def _thinking_opener(self, end: int) -> Tag | None:
+        """The first unclosed one since the last block. Asked in the order of the text."""
+        found: list[Tag] = []
         while self._open_thinking and self._open_thinking[-1].start < end:
-            between.append(self._open_thinking.pop())
-        return next((tag for tag in between if tag.start >= start), None)
+            found.append(self._open_thinking.pop())
+        return found[0] if found else None
 
     def _thinking(self, span: Span) -> Sequence[Block]:
         return [Thinking(inside(self._source, span))]
@@ -196,5 +196,5 @@ READERS: Final[Mapping[str, Callable[[_Reading, Span], Sequence[Block]]]] = {
 
 OPENERS: Final = {block_type: f"<{name}>" for name, block_type in BLOCK_TYPES.items()}
 
-CALLS_OPENED: Final = re.compile(rf"<(?:{NAMESPACE})?{CALLS}(?:{SPACE}[^<>]*)?>")
+CALLS_OPENED: Final = re.compile(rf"<(?:{NAMESPACE})?{CALLS}(?:{SPACE}[^>]*)?>")
 PARTIAL_TAG: Final = re.compile(rf"<(?:{NAMESPACE})?(?:{CALLS}|invoke|parameter)(?:{SPACE}|/?\Z)")

@@ -22,10 +22,8 @@ from typing import Final, NamedTuple
 from ..values.content import ToolResultBlock, ToolUse
 from .xml_markup import SPACE, attribute
 from .xml_tags import NAMESPACE
+from .xml_tools import ENTITIES, FRAME_TAG
 from .xml_values import as_written
-
-# Decoded in this order: an "&amp;lt;" was the text "&lt;".
-ENTITIES: Final = (("&apos;", "'"), ("&quot;", '"'), ("&gt;", ">"), ("&lt;", "<"), ("&amp;", "&"))
 
 
 class Result(NamedTuple):
@@ -98,12 +96,12 @@ def _result(text: str, id: str, is_error: bool) -> Result:
     framed = None if is_error else FRAMED.fullmatch(text)
     tool_name, content = (framed[1] or "", framed[2]) if framed else ("", text)
     written, plain = as_written(content), decoded(as_written(content))
-    was_encoded = not MARKS.search(written) and STRUCTURAL.search(plain)
+    was_encoded = not MARKS.search(written) and FRAME_TAG.search(plain)
     return Result("", decoded(tool_name), plain if was_encoded else written, is_error)
 
 
 def decoded(text: str) -> str:
-    for entity, character in ENTITIES:
+    for entity, character in ENTITIES_READ:
         text = text.replace(entity, character)
     return text
 
@@ -116,6 +114,7 @@ FRAMED: Final = re.compile(
     rf"{SPACE}*(?:<{_NS}tool_name>([^<]*)</{_NS}tool_name>{SPACE}*)?<{_NS}stdout>(.*)</{_NS}stdout>{SPACE}*", re.DOTALL
 )
 
-# Whether a text had to be written with entities, and what it then cannot hold.
-STRUCTURAL: Final = re.compile(rf"</?{_NS}(?:function_calls|function_results|invoke|result|stdout|error|tool_name)\b")
-MARKS: Final = re.compile("[<>\"']")
+# The ampersand last: an "&amp;lt;" was the text "&lt;".
+ENTITIES_READ: Final = [(entity, chr(code)) for code, entity in reversed(ENTITIES.items())]
+
+MARKS: Final = re.compile("[<>\"']")  # no text that was written with entities holds one

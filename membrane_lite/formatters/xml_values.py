@@ -14,34 +14,37 @@ with 64-bit floats would round them. Entities are not decoded. A doubt never quo
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from math import isinf
 from typing import Any, Final, NamedTuple
 
+from ..values.base import Json
 from ..wire import json_text
-from .xml_signatures import KINDS, NUMBER, Kinds, kind_of, single_kind
+from .xml_signatures import UNDECLARED, Declared
 from .xml_tags import WHITESPACE
+from .xml_tools import DIGITS_TAKEN_FOR_TEXT
 
-LONG_DIGITS: Final = re.compile("[0-9]{16,}")
-WHOLE_BELOW: Final = 1e21  # from here on ECMAScript's JSON.stringify writes an exponent, and so does Python's
+LONG_DIGITS: Final = re.compile(f"[0-9]{{{DIGITS_TAKEN_FOR_TEXT},}}")
+WHOLE_BELOW: Final = 1e21  # from here on a number is written with an exponent
 
 
 class Read(NamedTuple):
     """doubt: what is odd about the value, "" if nothing is."""
 
-    value: Any
+    value: Json
     doubt: str = ""
 
 
-def read_value(text: str, kinds: Kinds, *, payload: str | None = None) -> Read:
+def read_value(text: str, declared: Declared = UNDECLARED, *, payload: str | None = None) -> Read:
     """The value of a parameter whose tags stand around `text`. payload: what its CDATA sections hold, if it has any."""
-    kind = single_kind(kinds)
-    if kinds is None or kind is None:
-        doubt = "" if kinds is None else f"its type was guessed, for the schema {_unclear(kinds)}"
-        return Read(guessed(text), doubt) if payload is None else Read(payload)
-    if payload is None and "null" in kinds and text.strip(WHITESPACE) == "null":
+    if payload is not None:
+        return Read(payload) if declared.type in (None, "string") else _typed(payload, declared)
+    if declared.type is None:
+        return Read(_guessed(text), "its schema does not name one type: it was guessed" if declared.unclear else "")
+    if declared.nullable and text.strip(WHITESPACE) == "null":
         return Read(None)
-    written = as_written(text) if payload is None else payload
-    return Read(written) if kind == "string" else _typed(written, kind, allowed=kinds)
+    written = as_written(text)
+    return Read(written) if declared.type == "string" else _typed(written, declared)
 
 
 def as_written(text: str) -> str:
@@ -50,7 +53,7 @@ def as_written(text: str) -> str:
     return text[start:-1] if text.endswith("\n", start) else text[start:]
 
 
-def guessed(text: str) -> Any:
+def _guessed(text: str) -> Json:
     trimmed = text.strip(WHITESPACE)
     if LONG_DIGITS.fullmatch(trimmed):
         return trimmed
@@ -60,28 +63,30 @@ def guessed(text: str) -> Any:
         return trimmed
 
 
-def _typed(text: str, kind: str, *, allowed: frozenset[str]) -> Read:
+def _typed(text: str, declared: Declared) -> Read:
     trimmed = text.strip(WHITESPACE)
     if LONG_DIGITS.fullmatch(trimmed):
-        return Read(trimmed, "" if kind in NUMBER else f"{kind} expected, digits found")
+        return Read(trimmed, "" if declared.allows("integer") else f"{declared.type} expected, digits found")
     try:
         value = _json(trimmed)
     except ValueError:
-        return Read(text, f"{kind} expected, but the value is not JSON; it is passed as text")
-    found = kind_of(value)
-    return Read(value, "" if found in allowed else f"{kind} expected, {found} found")
+        return Read(text, f"{declared.type} expected, but the value is not JSON: it is passed as text")
+    found = next((kind for cls, kind in KINDS if isinstance(value, cls)), "null")
+    return Read(value, "" if declared.allows(found) else f"{declared.type} expected, {found} found")
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> Json:
     """Strict JSON. Raises ValueError for anything else, and for what is nested too deep to be read."""
     try:
-        return _numbers_as_written(json_text.parse(text))
+        value = _numbers_as_written(json_text.parse(text))
     except RecursionError:
         raise ValueError("nested too deep") from None
+    # Written calls say a long integer with an exponent (xml_tools), and a float would round it.
+    return int(Decimal(text)) if isinstance(value, int) and EXPONENT.fullmatch(text) else value
 
 
-def _numbers_as_written(value: Any) -> Any:
-    """1e3 and 1000.0 are the number 1000. A number that no float can hold is not one that could be sent on."""
+def _numbers_as_written(value: Json) -> Json:
+    """1e3 and 1000.0 are the number 1000. One too large for a float is none that could be sent on."""
     if isinstance(value, float):
         if isinf(value):
             raise ValueError("out of range")
@@ -93,5 +98,14 @@ def _numbers_as_written(value: Any) -> Any:
     return value
 
 
-def _unclear(kinds: frozenset[str]) -> str:
-    return f"allows {', '.join(kind for kind in KINDS if kind in kinds)}" if kinds else "could not be read"
+EXPONENT: Final = re.compile(r"-?[0-9.]+[eE]\+?[0-9]{1,2}")
+
+# bool before int, whose subclass it is.
+KINDS: Final[tuple[tuple[Any, str], ...]] = (
+    (str, "string"),
+    (bool, "boolean"),
+    (int, "integer"),
+    (float, "number"),
+    (list, "array"),
+    (dict, "object"),
+)

@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from membrane_lite.error_table import provider_error
 from membrane_lite.formatters.tool_pairs import repair
+from membrane_lite.formatters.xml_reading import parse_text
 from membrane_lite.formatters.xml_stream import TagScanner
 from membrane_lite.wire.sse import iter_events
 
@@ -55,7 +56,19 @@ def transcript(start: str, unit: str, count: int, size: int) -> Callable[[int], 
     return of
 
 
+def reading(start: str, unit: str, count: int, end: str = "") -> Callable[[int], Callable[[], object]]:
+    def of(times: int) -> Callable[[], object]:
+        text = start + unit * (count * times) + end
+        return lambda: parse_text(text, new_id=lambda: "any")
+
+    return of
+
+
 DATA = "<function_calls><parameter name='p'><![CDATA["
+VALUE, CALL_END = "<function_calls><invoke name='n'><parameter name='p'>", "</parameter></invoke></function_calls>"
+CALL = VALUE + CALL_END
+MANY_CALLS, ANSWER = CALL * 1_000, "<result>r</result>"
+CALL_AND_RESULT = CALL + "<function_results><result><stdout>r</stdout></result></function_results>"
 
 
 def history(times: int) -> Callable[[], object]:
@@ -91,6 +104,12 @@ ROWS: dict[str, Callable[[int], Callable[[], object]]] = {
     "xml: half a tag, again and again": transcript("", "</function_results", 10_000, 4),
     "xml: brackets in a section": transcript(DATA, "]", 250_000, 4),
     "xml: many sections, at once": transcript(DATA, "a]]><![CDATA[", 20_000, 1 << 30),
+    "xml read: openers": reading("", "<thinking><function_calls><invoke name='n'>", 2_000),
+    "xml read: openers without an end": reading("", "<invoke <thinking ", 50_000, ">"),
+    "xml read: openers in a value": reading(VALUE, "</param><parameter name='p'>", 5_000, CALL_END),
+    "xml read: many sections": reading(DATA, "a]]><![CDATA[", 50_000),
+    "xml read: calls and results": reading("", CALL_AND_RESULT, 500),
+    "xml read: results of many calls": reading(MANY_CALLS + "<function_results>", ANSWER, 1_000, "</function_results>"),
     "tool pairs: a long history": history,
     "errors: words of a pattern": refusal("invalid signature ", 10_000),
     "errors: tags without an end": refusal("<title", 30_000),
