@@ -226,7 +226,7 @@ class Restoring:
         properties, required = target.get("properties", {}), target.get("required", ())
         for name, inner in value.items():
             known = properties.get(name, {})
-            if inner is not None or name in required or name not in properties or self._admits_null(known):
+            if inner is not None or name in required or self._admits_null(known):
                 yield name, self.restored(known, inner)
 
     def _item(self, schema: Any, index: int) -> Any:

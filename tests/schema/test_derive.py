@@ -14,6 +14,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Annotated, Any, ClassVar, Dict, List, Literal, NewType, Optional, TypedDict, TypeVar, Union
 
 import pytest
+from order_base import Urgent
 
 from membrane_lite.errors import MembraneError
 from membrane_lite.schema.derive import to_input_schema
@@ -205,6 +206,24 @@ def test_a_dataclass_has_the_fields_of_its_constructor_in_order() -> None:
         "additionalProperties": False,
     }
     assert list(schema["properties"]) == ["number", "tags", "note"]
+
+
+@dataclass
+class UrgentOrder(Urgent):
+    number: int = 0
+
+
+@dataclass
+class Colored(Urgent):
+    urgency: Color  # type: ignore[assignment]
+
+
+def test_an_inherited_hint_is_read_in_the_module_that_has_it() -> None:
+    assert to_input_schema(UrgentOrder)["properties"] == {
+        "urgency": {"type": "string", "enum": ["low", "high"]},
+        "number": WHOLE,
+    }
+    assert to_input_schema(Colored)["properties"] == {"urgency": {"type": "string", "enum": ["red", "blue"]}}
 
 
 class Film(TypedDict):
@@ -438,6 +457,27 @@ def test_its_definitions_move_to_the_root() -> None:
         "additionalProperties": False,
         "$defs": {"Model": NODE},
     }
+
+
+class Other(Model):
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        return {"$defs": {"Model": {"type": "string"}}, "type": "object", "properties": {}}
+
+
+@dataclass
+class Shelves:
+    model: Model
+    other: Other
+
+
+def test_one_name_for_two_definitions_is_refused() -> None:
+    with pytest.raises(MembraneError) as raised:
+        to_input_schema(Shelves)
+    assert (raised.value.type, raised.value.message) == (
+        "invalid_request",
+        "schema: two classes are named 'Model'; expected one, or the other under a new name",
+    )
 
 
 USED_IN_TEXT = (Color, Mixed, Level, Dict, List, Union, Literal, InitVar, Sequence, Mapping, datetime, decimal, uuid)

@@ -237,6 +237,16 @@ NULLS: dict[str, tuple[Any, Any, Any]] = {
         {"k": 2, "a": None},
         {"k": 2},
     ),
+    "in the alternative whose constant may be absent": (
+        {
+            "anyOf": [
+                {"properties": {"k": {"const": 1}, "a": {}}, "required": ["k"]},
+                {"properties": {"k": {"const": 2}, "a": TEXT}},
+            ]
+        },
+        {"k": None, "a": None},
+        {},
+    ),
     "no object": (NOTED, [None], [None]),
 }
 
