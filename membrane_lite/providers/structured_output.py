@@ -55,8 +55,16 @@ def output_schema(schema: Schema, *, name: str = DEFAULT_NAME, description: str 
 
 
 def check_output(output: OutputSchema | None, request: Request, formatter: Formatter) -> None:
-    """Refuse an answer of a schema in a transcript, which is text that the model goes on with."""
-    if output is not None and formatter.supports_xml_tools and tool_mode(request, formatter) == "xml":
+    """Refuse an answer of a schema to one text, a prompt or a transcript, that the model goes on with."""
+    if output is None:
+        return
+    if not formatter.supports_native_tools:
+        raise MembraneError(
+            "unsupported",
+            f"schema: the formatter {formatter.name!r} writes one text for the model to go on with, which has no "
+            "structured answers; use an adapter and a formatter of messages",
+        )
+    if tool_mode(request, formatter) == "xml":
         raise MembraneError(
             "unsupported", "schema: a transcript (tool_mode 'xml') has no structured answers; pass tool_mode='native'"
         )
@@ -157,7 +165,7 @@ def prompted(request: ProviderRequest, output: OutputSchema) -> ProviderRequest:
     text, system = "\n".join(lines), request.system
     if isinstance(system, list):
         return replace(request, system=[*system, {"type": "text", "text": text}])
-    return replace(request, system=f"{system}\n\n{text}" if system else text)
+    return replace(request, system=f"{system}\n{text}" if system else text)
 
 
 def named_schema(output: OutputSchema, *, strict: bool) -> dict[str, Any]:
