@@ -207,6 +207,37 @@ def test_the_form_may_have_a_name_of_the_callers() -> None:
     assert [(tool["name"], tool["description"]) for tool in body["tools"]] == [("order", "What was ordered.")]
 
 
+THINKING: dict[str, tuple[str, Any, Reply, bool]] = {
+    "within a budget, a format": ("claude-sonnet-4-5", {"budget_tokens": 1024}, WROTE, True),
+    "within a budget, before there were formats": ("claude-sonnet-4", {"budget_tokens": 1024}, CALLED, False),
+    "as it sees fit, a tool": ("claude-opus-4-8", {"type": "adaptive"}, CALLED, True),
+}
+
+
+@pytest.mark.parametrize("model, thinking, answer, thinks", THINKING.values(), ids=THINKING.keys())
+def test_thinking_goes_with_an_answer_wherever_the_api_has_both(
+    model: str, thinking: Any, answer: Reply, thinks: bool
+) -> None:
+    asked = request(model, config={"model": model, "max_tokens": 4096, "thinking": thinking})
+    with opened(CLAUDE, answer) as (membrane, provider):
+        assert membrane.complete_object(asked, schema=Order) == ORDER
+        assert ("thinking" in provider.requests[0].json) is thinks
+
+
+@each_way
+def test_tools_that_the_history_calls_are_declared_and_not_called(way: Way) -> None:
+    messages = [
+        {"participant": "User", "content": "How warm is it?"},
+        {"participant": "Claude", "content": [{"type": "tool_use", "id": "t1", "name": "get_weather", "input": {}}]},
+        {"participant": "User", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "12 degrees"}]},
+    ]
+    with opened(way) as (membrane, provider):
+        asked = request(way.model, messages=messages, tools=[WEATHER])
+        assert membrane.complete_object(asked, schema=Order) == ORDER
+        assert "get_weather" in str(provider.requests[0].json["tools"])
+        assert provider.request_count == 1
+
+
 # Null, where strict mode leaves nothing out
 
 
