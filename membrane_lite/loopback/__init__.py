@@ -31,6 +31,7 @@ from __future__ import annotations
 from . import anthropic as anthropic
 from . import bedrock as bedrock
 from . import chat as chat
+from . import embeddings as embeddings
 from . import faults as faults
 from . import gemini as gemini
 from . import openai_completions as openai_completions

@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 
 from .anthropic import ANTHROPIC
 from .bedrock import BEDROCK, TARGET
+from .bedrock_chat import BEDROCK_CHAT, OPENAI_TARGET
 from .chat import CHAT
+from .embeddings import COHERE_EMBED, COHERE_TARGET, OPENAI_EMBEDDINGS
 from .gemini import GEMINI
 from .openai_completions import COMPLETIONS
 from .openai_images import IMAGES
@@ -27,6 +29,8 @@ def format_of(target: str) -> Format | None:
 
 ROUTES: Final = (
     (re.compile(r"/v1/messages$"), ANTHROPIC),
+    (COHERE_TARGET, COHERE_EMBED),
+    (OPENAI_TARGET, BEDROCK_CHAT),
     (TARGET, BEDROCK),
     (re.compile(r"/api/v1/chat/completions$"), OPENROUTER),
     (re.compile(r"/chat/completions$"), CHAT),
@@ -34,8 +38,9 @@ ROUTES: Final = (
     (re.compile(r"/completions$"), COMPLETIONS),
     (re.compile(r"/responses$"), RESPONSES),
     (re.compile(r"/images/(?:generations|edits)$"), IMAGES),
+    (re.compile(r"/embeddings$"), OPENAI_EMBEDDINGS),
 )
 KNOWN_PATHS: Final = (
     "/v1/messages, .../chat/completions, .../models/MODEL:generateContent, "
-    ".../responses, .../completions, .../images/generations, .../images/edits, .../model/MODEL/invoke"
+    ".../responses, .../completions, .../images/generations, .../images/edits, .../embeddings, .../model/MODEL/invoke"
 )

@@ -10,7 +10,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Optional, Protocol
@@ -25,9 +25,7 @@ from ..formatters import cache_markers
 from ..formatters.base import BuildSettings, Formatter, refuse_system_changes
 from ..formatters.request_size import max_request_bytes
 from ..formatters.tool_names import STRICTEST, ToolNames
-from ..redactor import SECRET_HEADERS, Redactor
 from ..transport.interface import ByteStream, OpensRequests
-from ..transport.on_demand import OnDemandTransport
 from ..values.base import Json
 from ..values.content import Block
 from ..values.deltas import AnswerHead, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
@@ -40,6 +38,7 @@ from ..wire.http import HeaderPairs, HeadersInput, HttpRequest, header, header_d
 from ..wire.json_items import iter_objects
 from ..wire.json_text import encode, parse
 from ..wire.retry_after import rate_limits
+from .exchange import Exchange, Refused, refusal_error
 from .models import advice, refuses_system_role
 from .structured_output import DEFAULT_NAME, check_output, output_schema, with_output
 
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from ..schema.derive import Schema
 
 DEFAULT_MAX_TOKENS: Final = 4096
-ERROR_BODY_BYTES: Final = 1024 * 1024
 FRAMING_HEADERS: Final = ("host", "content-length", "transfer-encoding")
 TRAILING_SILENCE_MS: Final = 2_000  # after a complete answer: how long its usage, or its end, is waited for
 SHOWN_CHARACTERS: Final = 200
@@ -235,10 +233,14 @@ class HttpAdapter:
         self._auth: Final = auth
         self._own_headers: Final = own_headers(headers, reserved_headers)
         self._dynamic_headers: Final = dynamic_headers
-        self._transport: Final = transport or own_transport or OnDemandTransport(os.environ)
-        self._owns_transport: Final = transport is None
+        self._exchange: Final = Exchange(
+            auth,
+            headers=self._own_headers,
+            transport=transport,
+            own_transport=own_transport,
+            connect_timeout_is_final=connect_timeout_is_final,
+        )
         self._clock: Final = clock or Clock()
-        self._connect_timeout_is_final: Final = connect_timeout_is_final
         self._gateway_texts: Final = gateway_texts
         self._content: Final = content
         self._records: Final = records
@@ -254,13 +256,12 @@ class HttpAdapter:
 
     def close(self) -> None:
         """Close the transport, if this adapter made it; running calls end as aborted. Idempotent."""
-        if self._owns_transport:
-            self._transport.close()
+        self._exchange.close()
 
     @property
     def idle_timeout_ms(self) -> int:
         """How long a silent stream is waited for, where a call does not say."""
-        return int(getattr(self._transport, "read_timeout_ms", DEFAULT_IDLE_MS))
+        return int(getattr(self._exchange.transport, "read_timeout_ms", DEFAULT_IDLE_MS))
 
     def render(
         self,
@@ -296,7 +297,7 @@ class HttpAdapter:
             stream.finish()
             return deltas
         except MembraneError as error:
-            raise self._without_secrets(error) from error.__cause__
+            raise self._exchange.without_secrets(error) from error.__cause__
         finally:
             stream.close()
 
@@ -318,7 +319,7 @@ class HttpAdapter:
                 yield from self._events(chunks, stream, call, self._records)
             stream.finish()
         except MembraneError as error:
-            raise self._without_secrets(error) from error.__cause__
+            raise self._exchange.without_secrets(error) from error.__cause__
         finally:
             stream.close()
 
@@ -332,7 +333,7 @@ class HttpAdapter:
 
     def redacted(self, raw_request: Json) -> Json:
         """A body as it may be shown: without the secrets of this adapter and its transport."""
-        return self._redactor.json(raw_request)
+        return self._exchange.redactor.json(raw_request)
 
     # Sending
 
@@ -349,25 +350,7 @@ class HttpAdapter:
         """The answer to a request, whose head says that it succeeded. One refused may be authorized anew, once."""
         body = self._body(provider_request, streamed)
         request = self._request(provider_request, body, streamed)
-        authorized = self._auth.authorized(request, call)
-        call.sending(body)
-        stream = self._sent(authorized, call)
-        if stream.status >= 300:
-            refusal = self._refusal(stream, call, provider_request)
-            if not self._auth.renews(refusal, stream.headers, call):
-                raise refusal
-            stream = self._sent(self._auth.authorized(request, call), call)
-        if stream.status >= 300:
-            raise self._refusal(stream, call, provider_request)
-        return stream
-
-    def _sent(self, request: HttpRequest, call: Call) -> ByteStream:
-        try:
-            return self._transport.open(request, call)
-        except MembraneError as error:
-            if self._connect_timeout_is_final and error.provider_error_code == "connect_timeout":
-                raise error.with_class("deadline") from error.__cause__
-            raise self._without_secrets(error) from error.__cause__
+        return self._exchange.open(request, call, body, partial(self._refusal, provider_request))
 
     def _body(self, provider_request: ProviderRequest, streamed: bool) -> Json:
         """What is sent, the caller's own fields in it: they and a hook may have brought markers too."""
@@ -445,43 +428,8 @@ class HttpAdapter:
 
     # Errors
 
-    @property
-    def _redactor(self) -> Redactor:
-        return Redactor([*self._auth.secrets, *secret_values(self._own_headers)]) + self._transport.redactor
-
-    def _without_secrets(self, error: MembraneError) -> MembraneError:
-        """The same error. The layers below quote what they could not read: a server may have sent a secret back."""
-        redact, exc = self._redactor.text, error.__cause__
-        quoted = redact(error.message) != error.message
-        while exc is not None and not quoted:
-            quoted = redact(str(exc)) != str(exc)
-            exc = exc.__cause__ or exc.__context__
-        return error.told_as(redact(error.message)) if quoted else error
-
-    def _refusal(self, stream: ByteStream, call: Call, provider_request: ProviderRequest) -> MembraneError:
-        """The error an answer of status 300 or more is; its body is read, bounded, and its connection given back."""
-        try:
-            text = self._redactor.text(stream.read(ERROR_BODY_BYTES).decode("utf-8", "replace"))
-            stream.finish()
-        finally:
-            stream.close()
-        headers = [(name, self._redactor.text(value)) for name, value in stream.headers]
-        if stream.status < 400:
-            where = header(headers, "location") or "nowhere"
-            return MembraneError(
-                "invalid_request",
-                f"{self.name}: HTTP {stream.status} redirects to {where}; redirects are never followed, set base_url",
-                http_status=stream.status,
-                raw_error=text,
-            )
-        error = provider_error(
-            provider=self.name,
-            status=stream.status,
-            headers=headers,
-            body=text,
-            now=call.clock.time(),
-            gateway_texts=self._gateway_texts,
-        )
+    def _refusal(self, provider_request: ProviderRequest, refused: Refused) -> MembraneError:
+        error = refusal_error(self.name, refused, gateway_texts=self._gateway_texts)
         changes = self.takes_system_changes and any(map(is_system, provider_request.messages))
         if changes and refuses_system_role(error):
             return error.of_system_change().with_advice(NO_SYSTEM_MESSAGES)
@@ -493,14 +441,14 @@ class HttpAdapter:
             provider=self.name,
             status=None,
             headers=stream.headers,
-            body=self._redactor.text(encode(fault.body).decode("utf-8")),
+            body=self._exchange.redactor.text(encode(fault.body).decode("utf-8")),
             now=call.clock.time(),
             event=fault.event,
             gateway_texts=self._gateway_texts,
         )
 
     def _malformed(self, where: str, text: str, exc: Exception) -> MembraneError:
-        shown = self._redactor.text(text[:SHOWN_CHARACTERS])
+        shown = self._exchange.redactor.text(text[:SHOWN_CHARACTERS])
         return MembraneError("server", f"{self.name}: {where} cannot be read ({type(exc).__name__}): {shown!r}")
 
     def _too_deep(self, text: str, exc: BaseException) -> MembraneError:
@@ -545,13 +493,6 @@ def dynamic_pairs(given: Any) -> HeaderPairs:
     stated = {name: str(value) for name, value in (given or {}).items() if value not in (None, "")}
     pairs = header_pairs(stated, "dynamic_headers")
     return own_headers(pairs, ())
-
-
-def secret_values(headers: HeaderPairs) -> Iterator[str]:
-    """Credentials that a caller put into headers, with and without their scheme."""
-    for name, value in headers:
-        if name.lower() in SECRET_HEADERS:
-            yield from (value, value.rpartition(" ")[2])
 
 
 def read_base_url(value: str | None, variable: str | None, env: Mapping[str, str], default: str | None) -> str:

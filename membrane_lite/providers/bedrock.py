@@ -106,11 +106,6 @@ class BedrockAdapter(HttpAdapter):
         own_transport = OnDemandTransport(env, ca_variables=CA_VARIABLES)
         key = bearer_key(api_key, env, outranked=bool(access_key_id or secret_access_key or profile))
         explicit = given_credentials(access_key_id, secret_access_key, session_token, env)
-        if key is None or explicit is not None:
-            kept = kept_credentials(explicit, profile, {**env, "AWS_REGION": region}, transport or own_transport)
-            auth: Authorizer = SigV4Auth(kept, region=region, service="bedrock")
-        else:
-            auth = HeaderAuth([Key(key, "Authorization", "Bearer ")], missing=None)
         super().__init__(
             name="bedrock",
             codec=BedrockCodec(
@@ -121,7 +116,7 @@ class BedrockAdapter(HttpAdapter):
                 anthropic_version=anthropic_version,
                 betas=(header(given, "anthropic-beta") or "").split(","),
             ),
-            auth=auth,
+            auth=authorizer(key, explicit, profile, env, region=region, transport=transport or own_transport),
             headers=[pair for pair in given if pair[0].lower() != "anthropic-beta"],
             reserved_headers=RESERVED_HEADERS,
             transport=transport,
@@ -174,6 +169,22 @@ def given_credentials(
     return Credentials(key, secret, token)
 
 
+def authorizer(
+    key: str | None,
+    explicit: Credentials | None,
+    profile: str | None,
+    env: Mapping[str, str],
+    *,
+    region: str,
+    transport: OpensRequests,
+) -> Authorizer:
+    """Signs with explicit credentials, where there are any; else sends the bearer key; else signs with the chain's."""
+    if key is not None and explicit is None:
+        return HeaderAuth([Key(key, "Authorization", "Bearer ")], missing=None)
+    kept = kept_credentials(explicit, profile, {**env, "AWS_REGION": region}, transport)
+    return SigV4Auth(kept, region=region, service="bedrock")
+
+
 def kept_credentials(
     explicit: Credentials | None, profile: str | None, env: Mapping[str, str], transport: OpensRequests
 ) -> KeptCredentials:
@@ -220,10 +231,7 @@ class BedrockCodec:
         self._betas: Final = [beta.strip() for beta in betas if beta.strip()]
 
     def address(self, request: ProviderRequest, *, stream: bool) -> str:
-        """The id is one segment of the path: its ":" and "/" are escaped."""
-        operation = "invoke-with-response-stream" if stream else "invoke"
-        id = whole_characters(model_id(request.model, self._region))
-        return f"{self._base_url}/model/{quote(id, safe='')}/{operation}"
+        return model_address(self._base_url, model_id(request.model, self._region), stream=stream)
 
     def headers(self, body: Json, *, stream: bool) -> HeaderPairs:
         return [("Accept", EVENT_STREAM)] if stream else ()
@@ -253,6 +261,12 @@ class BedrockCodec:
 
     def record(self, envelope: Json, content: Sequence[Block]) -> Json:
         return {**(envelope or {}), "content": [recorded_block(block) for block in content]}
+
+
+def model_address(base_url: str, id: str, *, stream: bool) -> str:
+    """The id is one segment of the path: its ":" and "/" are escaped."""
+    operation = "invoke-with-response-stream" if stream else "invoke"
+    return f"{base_url}/model/{quote(whole_characters(id), safe='')}/{operation}"
 
 
 def written(body: Json) -> tuple[str, bytes]:

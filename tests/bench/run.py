@@ -11,6 +11,8 @@ The server is a process of its own that writes bytes prepared beforehand. Nothin
     stream          one 5,000-delta stream, per delta, in each wire format
     memory          growth of the peak while 50,000 deltas are streamed, beside the text itself
     xml             reading the tags of a 1 MB answer in 4-byte chunks, per character; its floor is one of 100 KB
+    embed           10,000 texts, per text, beside six threads of urllib3 with one json.loads an answer and one
+                    array("f") a vector
 """
 
 from __future__ import annotations
@@ -18,14 +20,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import socket
 import statistics
 import subprocess
 import sys
 import threading
 import time
+from array import array
 from base64 import b64decode
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +41,8 @@ MEMORY_DELTAS = 50_000
 PIECE = "word, "
 XML_PIECE = 4
 XML_SIZES = (100_000, 1_000_000)
+EMBED_TEXTS = [f"text {number}" for number in range(96 * 104)]
+EMBED_PATH = "/embed/model/cohere.embed-v4%3A0/invoke"
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
@@ -140,7 +147,20 @@ def answers() -> dict[str, bytes]:
             ("/responses", responses_stream),
         )
     }
-    return {"/call/v1/messages": small, **{path: chunked(events) for path, events in streams.items()}}
+    return {
+        "/call/v1/messages": small,
+        EMBED_PATH: embed_answer(),
+        **{path: chunked(events) for path, events in streams.items()},
+    }
+
+
+def embed_answer() -> bytes:
+    """96 vectors, with numbers as long as Cohere's."""
+    dice = random.Random(1)
+    vectors = [[round(dice.gauss(0, 0.03), 9) for _ in range(1024)] for _ in range(96)]
+    answer = {"id": "e", "response_type": "embeddings_by_type", "embeddings": {"float": vectors}}
+    body = json.dumps(answer, separators=(",", ":")).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 def chunked(events: list[bytes]) -> bytes:
@@ -359,6 +379,41 @@ def xml_cost(size: int) -> float:
     return cpu(lambda: [xml_read(chunks) for _ in range(times)]) / (size * times)
 
 
+def floor_embed(port: int) -> float:
+    import urllib3
+
+    pool = urllib3.PoolManager(maxsize=6)
+    url = f"http://127.0.0.1:{port}{EMBED_PATH}"
+
+    def one(texts: list[str]) -> list[array[float]]:
+        fields = {"texts": texts, "input_type": "search_document", "output_dimension": 1024}
+        response = pool.request("POST", url, body=json.dumps(fields).encode(), headers=HEADERS)
+        return [array("f", row) for row in json.loads(response.data)["embeddings"]["float"]]
+
+    def all_of(texts: list[str]) -> None:
+        with ThreadPoolExecutor(6) as threads:
+            batches = [texts[start : start + 96] for start in range(0, len(texts), 96)]
+            assert sum(map(len, threads.map(one, batches))) == len(texts)
+
+    all_of(EMBED_TEXTS[:96])
+    return cpu(lambda: all_of(EMBED_TEXTS)) / len(EMBED_TEXTS)
+
+
+def product_embed(port: int) -> float:
+    from membrane_lite import Transport
+    from membrane_lite.lanes import make_bedrock_client, make_embeddings
+
+    os.environ["AWS_ENDPOINT_URL_BEDROCK_RUNTIME"] = f"http://127.0.0.1:{port}/embed"
+    os.environ["AWS_BEARER_TOKEN_BEDROCK"] = "bench-key"
+    service = make_embeddings(make_bedrock_client("us-east-1", transport=Transport(proxy=None)))
+
+    def all_of(texts: list[str]) -> None:
+        assert len(service.embed(texts)) == len(texts)
+
+    all_of(EMBED_TEXTS[:96])
+    return cpu(lambda: all_of(EMBED_TEXTS)) / len(EMBED_TEXTS)
+
+
 def import_cost(statement: str) -> float:
     return cpu(lambda: exec(statement))
 
@@ -402,6 +457,9 @@ def rows(port: str) -> dict[str, Callable[[], None]]:
             for name, code in IMPORTS.items()
         },
         "call": lambda: row("call", "us CPU", 1e6, measured("floor_call", port), measured("product_call", port)),
+        "embed": lambda: row(
+            "embed", "us CPU/text", 1e6, measured("floor_embed", port), measured("product_embed", port)
+        ),
         **{
             f"stream {name}": lambda name=name, path=path: row(  # type: ignore[misc]
                 f"stream {name}",
@@ -437,6 +495,8 @@ def client(name: str, *arguments: str) -> float:
         "product_call": product_call,
         "floor_stream": floor_stream,
         "product_stream": product_stream,
+        "floor_embed": floor_embed,
+        "product_embed": product_embed,
         "floor_memory": floor_memory,
         "product_memory": product_memory,
     }[name](int(port), *path)  # type: ignore[operator]

@@ -1,0 +1,78 @@
+"""in_flight: jobs at once, results in order, and threads that keep nothing alive."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from membrane_lite.lanes.in_flight import results
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_results_stand_in_the_order_of_the_jobs_whichever_ends_first() -> None:
+    gates = [threading.Event() for _ in range(4)]
+
+    def work(job: int, signal: Any) -> int:
+        if job < 3:
+            gates[job + 1].wait(2)  # each ends after the one behind it
+        gates[job].set()
+        return job * 10
+
+    assert results(range(4), work, most=4) == [0, 10, 20, 30]
+
+
+def test_no_jobs_make_no_threads() -> None:
+    assert results([], lambda job, signal: job, most=6) == []
+
+
+def test_the_first_failure_is_raised_and_no_job_begins_after_it() -> None:
+    begun: list[int] = []
+
+    def work(job: int, signal: Any) -> int:
+        begun.append(job)
+        raise ValueError(f"job {job}")
+
+    with pytest.raises(ValueError, match="job 0"):
+        results(range(100), work, most=1)
+    assert begun == [0]
+
+
+def test_jobs_in_work_are_aborted_and_waited_for() -> None:
+    ended: list[bool] = []
+    both = threading.Barrier(2)
+
+    def work(job: int, signal: Any) -> int:
+        both.wait(2)
+        if job == 0:
+            raise ValueError("job 0")
+        ended.append(signal.wait(2))
+        return job
+
+    with pytest.raises(ValueError, match="job 0"):
+        results(range(2), work, most=2)
+    assert ended == [True]
+
+
+HANGS = """
+import threading
+from membrane_lite.lanes.in_flight import results
+begun = threading.Event()
+def hang(job, signal):
+    begun.set()
+    threading.Event().wait(600)
+threading.Thread(target=results, args=([1], hang), kwargs={"most": 1}, daemon=True).start()
+begun.wait()
+"""
+
+
+def test_a_job_that_hangs_does_not_keep_the_process_alive() -> None:
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", HANGS], cwd=ROOT, capture_output=True, timeout=30)
+    assert (done.returncode, done.stderr, time.monotonic() - began < 10) == (0, b"", True)
