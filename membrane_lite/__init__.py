@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .providers.openai_images import OpenAIResponsesAdapter as OpenAIResponsesAdapter
     from .providers.openai_responses import OpenAIResponsesAPIAdapter as OpenAIResponsesAPIAdapter
     from .providers.openrouter import OpenRouterAdapter as OpenRouterAdapter
+    from .schema.decode import LlmContractViolation as LlmContractViolation
     from .transport.pool import Transport as Transport
     from .values.content import Audio as Audio
     from .values.content import Document as Document
@@ -80,6 +81,7 @@ _HOMES = {  # where each public name lives; a test compares it with the block ab
     "GenerationConfig": "values.requests",
     "Hooks": "values.options",
     "Image": "values.content",
+    "LlmContractViolation": "schema.decode",
     "Membrane": "membrane",
     "MembraneError": "errors",
     "Message": "values.messages",

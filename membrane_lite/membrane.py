@@ -8,10 +8,10 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, Union
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Union, overload
 
 from .abort import AbortController, AbortSignal
-from .attempts import CallPlan
+from .attempts import CallPlan, redacted
 from .call import DEFAULT_IDLE_MS, Limits, own_code
 from .clock import Clock
 from .errors import MembraneError, invalid, wrong_type
@@ -21,6 +21,7 @@ from .formatters.cache_receipts import CacheWireReceipt
 from .formatters.request_size import max_request_bytes
 from .formatters.tool_names import STRICTEST
 from .providers.base import Adapter, read_milliseconds
+from .providers.structured_output import DEFAULT_NAME, output_schema
 from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS
 from .turn import Turn, TurnOptions
 from .values.content import Text
@@ -40,14 +41,18 @@ from .values.events import (
 from .values.messages import Message, user_side_name
 from .values.options import Hooks, RetryConfig, RetryInfo
 from .values.reader import read_message, read_request, read_retry_config, read_tool_results
-from .values.requests import Request
+from .values.requests import OutputSchema, Request
 from .values.responses import AbortedResponse, Response
 from .values.tools import ToolResult
+
+if TYPE_CHECKING:
+    from .schema.derive import Schema
 
 DEFAULT_MAX_TOOL_DEPTH: Final = 10
 TOOL_BLOCKS: Final = ("tool_use", "tool_result")
 
 Result = Union[Response, AbortedResponse]
+T = TypeVar("T")
 
 
 class Membrane:
@@ -122,22 +127,70 @@ class Membrane:
         on_cache_wire_receipt(receipt) is told the hashes of the body before it leaves (formatters/cache_receipts.py).
         Raises MembraneError, for an abort and for every deadline too; what had arrived is on the error.
         """
-        turn = self._turn(
-            read_request(request),
-            formatter,
-            plan=self._plan(
-                signal=signal,
-                limits=self._limits(first_event_timeout_ms, idle_timeout_ms, streamed=False),
-                retry=retry,
-                on_request=on_request,
-                on_retry=on_retry,
-            ),
-            streamed=False,
+        return self._completed(
+            request,
+            signal=signal,
+            timeout_ms=timeout_ms,
+            first_event_timeout_ms=first_event_timeout_ms,
+            idle_timeout_ms=idle_timeout_ms,
             refusal_retries=refusal_retries,
-            timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            on_request=on_request,
+            on_response=on_response,
+            on_retry=on_retry,
             on_cache_wire_receipt=on_cache_wire_receipt,
+            retry=retry,
+            formatter=formatter,
         )
-        return self._completed(turn, on_response)
+
+    @overload
+    def complete_object(
+        self,
+        request: object,
+        *,
+        schema: type[T],
+        name: str = ...,
+        description: str | None = ...,
+        on_complete: Callable[[Response], object] | None = ...,
+        **options: Any,
+    ) -> T: ...
+
+    @overload
+    def complete_object(
+        self,
+        request: object,
+        *,
+        schema: Mapping[str, Any],
+        name: str = ...,
+        description: str | None = ...,
+        on_complete: Callable[[Response], object] | None = ...,
+        **options: Any,
+    ) -> Any: ...
+
+    def complete_object(
+        self,
+        request: object,
+        *,
+        schema: Schema,
+        name: str = DEFAULT_NAME,
+        description: str | None = None,
+        on_complete: Callable[[Response], object] | None = None,
+        **options: Any,
+    ) -> Any:
+        """The answer to one request as an object of `schema`, which is sent in the provider's own form.
+
+        schema: a dataclass, a TypedDict, or any class with model_json_schema() and model_validate(), whose object is
+        returned; or a JSON Schema mapping. name, description: of the answer, for the model. on_complete(response) hears
+        the whole Response, usage and cost, before it is decoded. options: those of complete(). The request's tools are
+        not called. Raises what complete() does; LlmContractViolation for an answer that does not fit the schema; for
+        one that was cut ("unknown") or refused ("safety") a MembraneError of code "incomplete_answer".
+        """
+        from .providers.structured_answer import structured_answer  # only now: most calls ask for words
+
+        output = output_schema(schema, name=name, description=description)
+        response = self._completed(request, output=output, **options)
+        if on_complete is not None:
+            own_code("on_complete", on_complete, response)
+        return structured_answer(response, schema, output, shown_request=redacted(self._adapter, response.raw.request))
 
     def stream(
         self,
@@ -197,7 +250,7 @@ class Membrane:
             on_cache_wire_receipt=on_cache_wire_receipt,
         )
         if not checked.streaming:
-            return told_at_once(self._completed(turn, on_response), on_chunk)
+            return told_at_once(self._response(turn, on_response), on_chunk)
         callbacks = filtered(
             {
                 BlockSeen: block_callback(on_block, on_content_block_update),
@@ -319,7 +372,43 @@ class Membrane:
             progress_ms=own_progress_ms or getattr(self._adapter, "progress_timeout_ms", None) if streamed else None,
         )
 
-    def _completed(self, turn: Turn, on_response: Callable[[Any], object] | None) -> Response:
+    def _completed(
+        self,
+        request: object,
+        *,
+        output: OutputSchema | None = None,
+        signal: AbortSignal | None = None,
+        timeout_ms: int | None = None,
+        first_event_timeout_ms: int | None = None,
+        idle_timeout_ms: int | None = None,
+        refusal_retries: int = 0,
+        on_request: Callable[[Any], object] | None = None,
+        on_response: Callable[[Any], object] | None = None,
+        on_retry: Callable[[RetryInfo], object] | None = None,
+        on_cache_wire_receipt: Callable[[CacheWireReceipt], object] | None = None,
+        retry: Literal[False] | None = None,
+        formatter: Formatter | None = None,
+    ) -> Response:
+        """What complete() and complete_object() have in common."""
+        turn = self._turn(
+            read_request(request),
+            formatter,
+            plan=self._plan(
+                signal=signal,
+                limits=self._limits(first_event_timeout_ms, idle_timeout_ms, streamed=False),
+                retry=retry,
+                on_request=on_request,
+                on_retry=on_retry,
+            ),
+            streamed=False,
+            output=output,
+            refusal_retries=refusal_retries,
+            timeout_ms=read_milliseconds("timeout_ms", timeout_ms),
+            on_cache_wire_receipt=on_cache_wire_receipt,
+        )
+        return self._response(turn, on_response)
+
+    def _response(self, turn: Turn, on_response: Callable[[Any], object] | None) -> Response:
         """The response of a turn that was not streamed, as after_response leaves it; an abort raises."""
         event = run(turn, None, filtered({RoundAnswered: told("on_response", on_response, "raw")}))
         if not isinstance(event, Complete):

@@ -38,6 +38,7 @@ from .outcome import (
     usage_of,
 )
 from .providers.base import Adapter, HttpAdapter, check_system_changes, provider_name
+from .providers.structured_output import check_output, with_output
 from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS, TOLD_AT, ResumptionGuard
 from .values.deltas import Finished
 from .values.events import (
@@ -52,7 +53,7 @@ from .values.events import (
     UsageSeen,
 )
 from .values.messages import Message
-from .values.requests import ProviderRequest, Request
+from .values.requests import OutputSchema, ProviderRequest, Request
 from .values.responses import AbortedResponse, Response, Usage
 from .values.tools import ToolCall, ToolContext, ToolResult
 
@@ -66,7 +67,7 @@ class TurnOptions:
 
     max_tool_depth: the depth, from 0, after whose tools nothing more is sent; None is no limit. resumes: a round that a
     stop sequence ended by accident is continued, at most max_resumption_rounds times. timeout_ms spans the whole turn,
-    or each of its provider calls with their waits.
+    or each of its provider calls with their waits. output: the schema that every round asks its answer to fit.
     """
 
     plan: CallPlan
@@ -79,6 +80,7 @@ class TurnOptions:
     refusal_retries: int = 0
     timeout_ms: float | None = None
     timeout_scope: TimeoutScope = "turn"
+    output: OutputSchema | None = None
     before_request: Callable[..., Any] | None = None
     on_cache_wire_receipt: Callable[[Any], object] | None = None
     registry: Any = None
@@ -98,6 +100,7 @@ class Turn:
         self._formatter: Final = formatter
         self._conversation: Final = formatter.conversation(request, options.settings)
         check_system_changes(request.messages, formatter, adapter)
+        check_output(options.output, request, formatter)
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
         self._resumptions: Final = ResumptionGuard(options.max_resumption_rounds)
@@ -222,7 +225,7 @@ class Turn:
 
     def _built(self) -> ProviderRequest:
         """The next request; before_request runs once for each one built, not for its resends."""
-        built = self._conversation.build()
+        built = with_output(self._conversation.build(), self._options.output)
         hook = self._options.before_request
         changed = None if hook is None else own_code("before_request", hook, self._request, built)
         if changed is not None and not isinstance(changed, ProviderRequest):

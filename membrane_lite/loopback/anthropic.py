@@ -26,6 +26,9 @@ PING: Final = sse_event(b'{"type": "ping"}', "ping")
 
 NO_MESSAGE: Final[Json] = {"content": []}
 
+# Choices of a tool that leave no other answer.
+FORCING: Final = ("any", "tool")
+
 # What a block starts with, before its deltas fill it.
 EMPTY: Final[Json] = {"text": "", "thinking": "", "signature": "", "input": {}}
 
@@ -243,6 +246,18 @@ def _repeated_ids(body: Json) -> Iterator[str]:
         yield "messages: `tool_use` ids must be unique"
 
 
+def _forced_thinking(body: Json) -> Iterator[str]:
+    thinking, choice = body.get("thinking") or {}, body.get("tool_choice") or {}
+    if thinking.get("type") == "enabled" and choice.get("type") in FORCING:
+        yield "Thinking may not be enabled when tool_choice forces tool use."
+
+
+def _chosen_tool(body: Json) -> Iterator[str]:
+    name = (body.get("tool_choice") or {}).get("name")
+    if name is not None and name not in [tool.get("name") for tool in body.get("tools") or ()]:
+        yield f"Tool '{name}' not found in provided tools"
+
+
 def _blocks(content: Any) -> Sequence[Json]:
     """A string is one text block."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content or []
@@ -275,6 +290,8 @@ CHECKS: Final[Sequence[Callable[[Json], Iterator[str]]]] = (
     _repeated_ids,
     _unanswered_calls,
     _uncalled_results,
+    _forced_thinking,
+    _chosen_tool,
 )
 ANTHROPIC: Final = Format(
     name="anthropic",

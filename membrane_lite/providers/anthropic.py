@@ -67,12 +67,15 @@ from .base import (
     string,
     string_or_none,
     whole_number,
+    with_params,
     without_none,
 )
 from .models import CLAUDE_MODELS, CLAUDE_NEWEST, ModelTable, ModelTraits
+from .structured_output import claude_form
 from .tool_schema import flatten_root_union
 
 FORMAT: Final = "anthropic"
+OUTPUT_CONFIG: Final = "output_config"  # of provider_params, the one field that is merged key by key: effort, format
 VERSION_HEADER: Final = ("anthropic-version", "2023-06-01")
 INTERLEAVED_THINKING_BETA: Final = "interleaved-thinking-2025-05-14"
 INLINE_TOOLS_BETA: Final = "inline-tools-2026-09-15"
@@ -189,11 +192,8 @@ class AnthropicCodec:
         return [VERSION_HEADER, ("anthropic-beta", betas)] if needed else [VERSION_HEADER]
 
     def body(self, request: ProviderRequest, *, stream: bool) -> Json:
-        return {
-            **messages_body(request, self._models.traits(request.model), self._default_max_tokens),
-            "stream": stream,
-            **request.provider_params,  # the caller's own fields win
-        }
+        fields = messages_body(request, self._models.traits(request.model), self._default_max_tokens)
+        return with_params({**fields, "stream": stream}, request.provider_params, nested=OUTPUT_CONFIG)
 
     def decoder(self) -> Decoder:
         return Decoder()
@@ -216,6 +216,7 @@ def messages_body(request: ProviderRequest, traits: ModelTraits, default_max_tok
             f"messages: {request.model} takes no prefill, and the last message is the assistant's; end with a user's "
             f"message (or, if the model does take it, pass model_traits={{{request.model!r}: {{'prefill': True}}}})",
         )
+    request, output = claude_form(request, traits)
     thinking = thinking_told(request, traits)
     return without_none(
         {
@@ -226,6 +227,7 @@ def messages_body(request: ProviderRequest, traits: ModelTraits, default_max_tok
             **sampling(request, traits, thinking),
             "stop_sequences": request.stop_sequences or None,
             "tools": [wire_tool(tool) for tool in request.tools or ()] or None,
+            **output,
             "thinking": thinking,
         }
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import chain
 from math import inf
-from typing import Any, Final, Optional, Protocol
+from typing import TYPE_CHECKING, Any, Final, Optional, Protocol
 from urllib.parse import urlsplit
 
 from ..call import DEFAULT_IDLE_MS, Call, own_code
@@ -40,6 +40,10 @@ from ..wire.json_text import encode, parse
 from ..wire.retry_after import rate_limits
 from .exchange import Exchange, Refused, refusal_error
 from .models import advice, refuses_system_role
+from .structured_output import DEFAULT_NAME, check_output, output_schema, with_output
+
+if TYPE_CHECKING:
+    from ..schema.derive import Schema
 
 DEFAULT_MAX_TOKENS: Final = 4096
 FRAMING_HEADERS: Final = ("host", "content-length", "transfer-encoding")
@@ -260,14 +264,27 @@ class HttpAdapter:
         return int(getattr(self._exchange.transport, "read_timeout_ms", DEFAULT_IDLE_MS))
 
     def render(
-        self, request: object, *, stream: bool = False, formatter: Formatter | None = None, clock: Clock | None = None
+        self,
+        request: object,
+        *,
+        stream: bool = False,
+        formatter: Formatter | None = None,
+        clock: Clock | None = None,
+        schema: Schema | None = None,
+        name: str = DEFAULT_NAME,
+        description: str | None = None,
     ) -> HttpRequest:
-        """The HttpRequest that a call would send. Needs no network; a placeholder stands for a key that is not set."""
+        """The HttpRequest that a call would send. Needs no network; a placeholder stands for a key that is not set.
+
+        schema, name, description: as Membrane.complete_object takes them.
+        """
+        output = None if schema is None else output_schema(schema, name=name, description=description)
         settings = BuildSettings(max_request_bytes=max_request_bytes(os.environ), tool_names=self.tool_names)
         chosen, asked = formatter or self.default_formatter(), read_request(request)
         conversation = chosen.conversation(asked, settings)
         check_system_changes(asked.messages, chosen, self)
-        shaped = conversation.build()
+        check_output(output, asked, chosen)
+        shaped = with_output(conversation.build(), output)
         http_request = self._request(shaped, self._body(shaped, stream), stream)
         return self._auth.shown(http_request, clock or self._clock)
 
@@ -532,6 +549,13 @@ def count_or_none(value: Any) -> Any:
 
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def with_params(fields: Mapping[str, Any], params: Mapping[str, Any], *, nested: str) -> dict[str, Any]:
+    """The caller's own fields over ours; those of `nested` key by key, where both are mappings."""
+    ours, theirs = fields.get(nested), params.get(nested)
+    joined = {nested: {**ours, **theirs}} if isinstance(ours, Mapping) and isinstance(theirs, Mapping) else {}
+    return {**fields, **params, **joined}
 
 
 def without_none(fields: dict[str, Any]) -> dict[str, Any]:

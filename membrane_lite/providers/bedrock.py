@@ -42,13 +42,14 @@ from ..wire.http import HeaderPairs, HeadersInput, header, header_pairs
 from ..wire.json_text import parse, whole_characters
 from ..wire.sse import SseEvent
 from .anthropic import (
+    OUTPUT_CONFIG,
     Decoder,
     messages_body,
     needed_betas,
     recorded_block,
     without_keys,
 )
-from .base import DEFAULT_MAX_TOKENS, HttpAdapter, ProviderFault, json_content, read_base_url
+from .base import DEFAULT_MAX_TOKENS, HttpAdapter, ProviderFault, json_content, read_base_url, with_params
 from .models import CLAUDE_MODELS, CLAUDE_NEWEST, ModelTable
 
 BODY_VERSION: Final = "bedrock-2023-05-31"
@@ -242,11 +243,11 @@ class BedrockCodec:
         fields = without_lifetimes(messages_body(request, traits, self._default_max_tokens))
         if PLAIN_SYSTEM in id and isinstance(fields.get("system"), list):
             fields["system"] = "\n\n".join(block["text"] for block in fields["system"])
-        body = {
-            "anthropic_version": self._anthropic_version,
-            **without_keys(fields, "model"),
-            **request.provider_params,
-        }
+        body = with_params(
+            {"anthropic_version": self._anthropic_version, **without_keys(fields, "model")},
+            request.provider_params,
+            nested=OUTPUT_CONFIG,
+        )
         given = [*self._betas, *listed(body.get("anthropic_beta"))]
         betas = list(dict.fromkeys([*given, *needed_betas(body, traits)]))
         body = {**body, "anthropic_beta": betas} if betas else body

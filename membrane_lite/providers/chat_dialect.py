@@ -19,7 +19,7 @@ the fact. PARTS says how a block is sent, FIELDS which field of a delta does wha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from ..errors import MembraneError
 from ..formatters.image_media import note
@@ -44,6 +44,7 @@ from .chat_media import SpokenAudio, audio_part, file_part, generated_image, ima
 from .chat_usage import counts
 from .models import ModelTable, ModelTraits
 from .reasoning_details import KEPT_WITH, REASONING_DETAILS, detail_text, joined_details
+from .structured_output import chat_form
 
 DONE: Final = "[DONE]"
 ANY_MODEL: Final = ModelTraits()
@@ -59,6 +60,9 @@ STOP_REASONS: Final[Mapping[str | None, str]] = {
 }
 
 
+OutputForm = Literal["strict", "json_schema", "prompt"]
+
+
 class ChatDialect(NamedTuple):
     """Facts about one provider's form of the dialect.
 
@@ -67,7 +71,9 @@ class ChatDialect(NamedTuple):
     in a stream only where asked for. cache_markers: takes cache_control. takes_files: documents, as file parts.
     repetition_penalty: takes one. orphan_think_close: a local server may leave the opening <think> in its prompt
     template, so that the answer begins with the reasoning. tool_result_images: "media" shows the images of a tool's
-    result to the model, "omit" only mentions them, "auto" goes by the model.
+    result to the model, "omit" only mentions them, "auto" goes by the model. output_form: how an answer is held to a
+    schema: "strict", to the strict form that OpenAI defined; "json_schema", to the schema as it is; "prompt", by words
+    in the system text.
     """
 
     most_stop_sequences: int = 4
@@ -79,6 +85,7 @@ class ChatDialect(NamedTuple):
     repetition_penalty: bool = True
     orphan_think_close: bool = False
     tool_result_images: str = "auto"
+    output_form: OutputForm = "json_schema"
 
     def shows_tool_images(self, traits: ModelTraits) -> bool:
         return self.tool_result_images == "media" or (self.tool_result_images == "auto" and traits.image_input)
@@ -120,6 +127,7 @@ def chat_body(
     request: ProviderRequest, dialect: ChatDialect, traits: ModelTraits, *, max_tokens: int, stream: bool
 ) -> dict[str, Any]:
     """The fields in the documentation's order; the caller's own after ours, the stream switches last."""
+    request, output = chat_form(request, traits, dialect.output_form)
     streaming: dict[str, Any] = {"stream": True} if stream else {}
     if stream and dialect.asks_for_stream_usage:
         streaming["stream_options"] = {"include_usage": True}
@@ -138,6 +146,7 @@ def chat_body(
                 "repetition_penalty": request.repetition_penalty if dialect.repetition_penalty else None,
                 "stop": (request.stop_sequences[: dialect.most_stop_sequences] or None) if traits.stop else None,
                 "tools": [chat_tool(tool, dialect) for tool in request.tools or ()] or None,
+                **output,
             }
         ),
         **request.provider_params,

@@ -55,6 +55,7 @@ from .base import (
     string,
     string_or_none,
     whole_number,
+    with_params,
     without_none,
 )
 from .chat_media import checked_tool_result_images
@@ -74,9 +75,11 @@ from .gemini_parts import (
     thought_part,
 )
 from .models import GEMINI_MODELS, GEMINI_NEWEST, ModelTable, ModelTraits
+from .structured_output import gemini_form
 
 KEY_HEADER: Final = "x-goog-api-key"
 BASE_URL: Final = "https://generativelanguage.googleapis.com/v1beta"
+GENERATION_CONFIG: Final = "generationConfig"  # of provider_params, the one field that is merged key by key
 MOST_STOP_SEQUENCES: Final = 5
 FIRST_USER_TEXT: Final = "[Start]"  # stands before a conversation that the model would begin
 ROLES: Final[Mapping[str, str]] = {"assistant": "model", "model": "model"}
@@ -152,24 +155,20 @@ class GeminiCodec:
         return ()
 
     def body(self, request: ProviderRequest, *, stream: bool) -> Json:
-        traits, params = self._models.traits(request.model), request.provider_params
-        config, own_config = (
-            generation_config(request, traits, self._default_max_tokens),
-            params.get("generationConfig"),
-        )
-        if isinstance(own_config, Mapping):  # the one field that is merged key by key
-            params = {**params, "generationConfig": {**config, **own_config}}
-        return {
+        traits = self._models.traits(request.model)
+        request, output = gemini_form(request, traits)
+        fields = {
             "contents": written_contents(request.messages, traits, shows_tool_images=self._shows_tool_images),
             **without_none(
                 {
                     "tools": wire_tools(request.tools),
                     "systemInstruction": system_instruction(request.system),
-                    "generationConfig": config,
+                    GENERATION_CONFIG: generation_config(request, traits, self._default_max_tokens),
                 }
             ),
-            **params,
         }
+        asked = with_params(fields, output, nested=GENERATION_CONFIG)
+        return with_params(asked, request.provider_params, nested=GENERATION_CONFIG)
 
     def decoder(self) -> GeminiDecoder:
         return GeminiDecoder()

@@ -22,7 +22,8 @@ class ModelTraits(NamedTuple):
     think between tool calls. max_tokens_field: the body's name for the limit. image_input: can be shown images.
     temperature_excludes_top_p: takes either of them, not both. dynamic_thinking_budget: to think as it sees fit it must
     be given a budget of -1. response_modalities: must be asked for these, where an answer is to have them.
-    signed_images: takes an image in a turn of its own only with the signature it came with.
+    signed_images: takes an image in a turn of its own only with the signature it came with. forced_tool: can be made to
+    call a tool. output_schema: can be held to the schema of its answer; output_beside_tools: where it has tools, too.
     """
 
     sampling: bool = True
@@ -36,43 +37,59 @@ class ModelTraits(NamedTuple):
     dynamic_thinking_budget: bool = False
     response_modalities: tuple[str, ...] = ()
     signed_images: bool = False
+    forced_tool: bool = True
+    output_schema: bool = True
+    output_beside_tools: bool = True
 
 
-CLAUDE_NEWEST: Final = ModelTraits(sampling=False, prefill=False)
-CLAUDE_4: Final = ModelTraits(interleaved_beta=True)
+# Tools that must be called: docs/en/agents-and-tools/tool-use/implement-tool-use; answers of a schema, from 4.5 on:
+# docs/en/build-with-claude/structured-outputs.
+CLAUDE_3: Final = ModelTraits(output_schema=False)
+CLAUDE_4: Final = ModelTraits(interleaved_beta=True, output_schema=False)
+CLAUDE_45: Final = ModelTraits(interleaved_beta=True)
 CLAUDE_46: Final = ModelTraits(prefill=False)
-CLAUDE_ALWAYS_THINKS: Final = ModelTraits(sampling=False, prefill=False, thinking_parameter=False)
+CLAUDE_47: Final = ModelTraits(sampling=False, prefill=False)
+CLAUDE_NEWEST: Final = CLAUDE_47._replace(forced_tool=False)
+CLAUDE_ALWAYS_THINKS: Final = CLAUDE_NEWEST._replace(thinking_parameter=False)
 
 CLAUDE_MODELS: Final[Mapping[str, ModelTraits]] = {
-    "claude-2": ModelTraits(),
-    "claude-3": ModelTraits(),
-    "claude-instant": ModelTraits(),
+    "claude-2": CLAUDE_3,
+    "claude-3": CLAUDE_3,
+    "claude-instant": CLAUDE_3,
     "claude-opus-4": CLAUDE_4,
     "claude-sonnet-4": CLAUDE_4,
     "claude-haiku-4": CLAUDE_4,
+    "claude-opus-4-5": CLAUDE_45,
+    "claude-sonnet-4-5": CLAUDE_45,
+    "claude-haiku-4-5": CLAUDE_45,
     "claude-opus-4-6": CLAUDE_46,
     "claude-sonnet-4-6": CLAUDE_46,
     "claude-haiku-4-6": CLAUDE_46,
-    **{f"claude-{name}-4-{minor}": CLAUDE_NEWEST for name in ("opus", "sonnet", "haiku") for minor in (7, 8, 9)},
-    "claude-opus-5": CLAUDE_NEWEST,
-    "claude-sonnet-5": CLAUDE_NEWEST,
-    "claude-haiku-5": CLAUDE_NEWEST,
+    **{f"claude-{name}-4-{minor}": CLAUDE_47 for name in ("opus", "sonnet", "haiku") for minor in (7, 8, 9)},
+    "claude-opus-5": CLAUDE_47,
+    "claude-sonnet-5": CLAUDE_47,
+    "claude-haiku-5": CLAUDE_47,
+    **{f"claude-{name}-5-5": CLAUDE_NEWEST for name in ("opus", "sonnet", "haiku")},
     "claude-fable": CLAUDE_ALWAYS_THINKS,
     "claude-mythos": CLAUDE_ALWAYS_THINKS,
+    "claude-fable-5": CLAUDE_ALWAYS_THINKS._replace(forced_tool=True),
+    "claude-mythos-5": CLAUDE_ALWAYS_THINKS._replace(forced_tool=True),
+    **{f"claude-{name}-5-{minor}": CLAUDE_ALWAYS_THINKS for name in ("fable", "mythos") for minor in (1, 2)},
 }
 
 # From GPT-5 on, whatever the minor version, and in the o series: models that reason
 # (platform.openai.com/docs/guides/reasoning; the API refuses the rest with unsupported_parameter).
 GPT_NEWEST: Final = ModelTraits(sampling=False, stop=False, max_tokens_field="max_completion_tokens")
-GPT_TEXT: Final = ModelTraits(image_input=False)
+GPT_TEXT: Final = ModelTraits(image_input=False, output_schema=False)
 GPT_SEARCH: Final = ModelTraits(sampling=False, image_input=False)
 GPT_BEFORE_5: Final[Mapping[str, ModelTraits]] = {
     "gpt-3": GPT_TEXT,
     "gpt-4": GPT_TEXT,
-    "gpt-4-turbo": ModelTraits(),
+    "gpt-4-turbo": ModelTraits(output_schema=False),
     "gpt-4.1": ModelTraits(),
     "gpt-4.5": ModelTraits(),
     "gpt-4o": ModelTraits(),
+    "gpt-4o-2024-05-13": ModelTraits(output_schema=False),
     "gpt-4o-audio-preview": GPT_TEXT,
     "gpt-4o-mini-audio-preview": GPT_TEXT,
     "gpt-4o-search-preview": GPT_SEARCH,
@@ -86,7 +103,7 @@ GPT_MODELS: Final[Mapping[str, ModelTraits]] = {
     "gpt-5": GPT_NEWEST,
     "gpt-6": GPT_NEWEST,
     "o1": GPT_NEWEST._replace(stop=True),
-    "o1-mini": GPT_NEWEST._replace(stop=True, image_input=False),
+    "o1-mini": GPT_NEWEST._replace(stop=True, image_input=False, output_schema=False),
     "o3": GPT_NEWEST,
     "o3-mini": GPT_NEWEST._replace(image_input=False),
     "o4-mini": GPT_NEWEST,
@@ -95,16 +112,17 @@ GPT_MODELS: Final[Mapping[str, ModelTraits]] = {
 # OpenRouter leaves out what a model does not take, but passes both of these on to Claude, which refuses them together.
 OPENROUTER_MODELS: Final[Mapping[str, ModelTraits]] = {"claude": ModelTraits(temperature_excludes_top_p=True)}
 
-# Thinking: ai.google.dev/gemini-api/docs/thinking; images out: ai.google.dev/gemini-api/docs/image-generation.
+# Thinking: ai.google.dev/gemini-api/docs/thinking; images out: ai.google.dev/gemini-api/docs/image-generation. Before
+# Gemini 3 "Function calling with a response mime type: 'application/json' is unsupported".
 GEMINI_NEWEST: Final = ModelTraits(signed_images=True)
-GEMINI_THOUGHTLESS: Final = ModelTraits(thinking_parameter=False)
+GEMINI_THOUGHTLESS: Final = ModelTraits(thinking_parameter=False, output_beside_tools=False)
 TEXT_AND_IMAGE: Final = ("TEXT", "IMAGE")
 GEMINI_MODELS: Final[Mapping[str, ModelTraits]] = {
     "gemini-1": GEMINI_THOUGHTLESS,
     "gemini-2": GEMINI_THOUGHTLESS,
     "gemini-2.0-flash-exp-image-generation": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
     "gemini-2.0-flash-preview-image-generation": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
-    "gemini-2.5": ModelTraits(dynamic_thinking_budget=True),
+    "gemini-2.5": ModelTraits(dynamic_thinking_budget=True, output_beside_tools=False),
     "gemini-2.5-flash-image": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
     "gemini-2.5-flash-preview-tts": GEMINI_THOUGHTLESS._replace(response_modalities=("AUDIO",)),
     "gemini-2.5-pro-preview-tts": GEMINI_THOUGHTLESS._replace(response_modalities=("AUDIO",)),
@@ -164,10 +182,15 @@ TRAIT_OF_PARAMETER: Final[Mapping[str, str]] = {
     "prefill": "'prefill': False",
     "max_tokens": "'max_tokens_field': 'max_completion_tokens'",
     "max_completion_tokens": "'max_tokens_field': 'max_tokens'",
+    "tool_choice": "'forced_tool': False",
+    "response_format": "'output_schema': False",
+    "json_schema": "'output_schema': False",
 }
 
 
-REFUSES_PARAMETER: Final = re.compile(r"not support|unsupported|not allowed|not permitted|deprecated|unexpected", re.I)
+REFUSES_PARAMETER: Final = re.compile(
+    r"not support|unsupported|not allowed|not permitted|deprecated|unexpected|unavailable", re.I
+)
 WORD: Final = re.compile(r"\w+")
 
 

@@ -27,7 +27,7 @@ from .models import GPT_MODELS, GPT_NEWEST, ModelTable
 ORGANIZATION_HEADER: Final = "OpenAI-Organization"
 MODEL_PREFIXES: Final = ("gpt-", "chatgpt-", "ft:", "o1", "o3", "o4")
 
-DIALECT: Final = ChatDialect(asks_for_stream_usage=True, takes_files=True)
+DIALECT: Final = ChatDialect(asks_for_stream_usage=True, takes_files=True, output_form="strict")
 
 
 class OpenAIAdapter(HttpAdapter):

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from ..clock import Clock
 from ..credentials.keys import HeaderAuth, Key, read_key
+from ..errors import invalid
 from ..formatters.anthropic_xml import AnthropicXmlFormatter
 from ..transport.interface import OpensRequests
 from ..wire.http import HeadersInput
@@ -30,7 +31,8 @@ class OpenAICompatibleAdapter(HttpAdapter):
 
     No environment variable is read. provider_name: the name in errors and details. stream usage is read where it
     comes; a server that wants to be asked takes provider_params={"stream_options": {"include_usage": True}}.
-    tool_result_images: "omit" for a model that cannot be shown the images of a tool's result.
+    tool_result_images: "omit" for a model that cannot be shown the images of a tool's result. structured_output:
+    "prompt" for a server that refuses a response_format with a schema, which then goes into the system text.
     """
 
     default_formatter = AnthropicXmlFormatter
@@ -44,17 +46,22 @@ class OpenAICompatibleAdapter(HttpAdapter):
         headers: HeadersInput | None = None,
         default_max_tokens: int = DEFAULT_MAX_TOKENS,
         tool_result_images: Literal["auto", "media", "omit"] = "auto",
+        structured_output: Literal["json_schema", "prompt"] = "json_schema",
         model_traits: Mapping[str, Mapping[str, Any]] | None = None,
         progress_timeout_ms: int | None = None,
         transport: OpensRequests | None = None,
         clock: Clock | None = None,
     ) -> None:
         key = read_key(api_key, "api_key", None, {})
+        if structured_output not in ("json_schema", "prompt"):
+            raise invalid("structured_output", f"found {structured_output!r}", "expected 'json_schema' or 'prompt'")
         super().__init__(
             name=provider_name,
             codec=ChatCodec(
                 read_base_url(base_url, None, {}, None),
-                DIALECT._replace(tool_result_images=checked_tool_result_images(tool_result_images)),
+                DIALECT._replace(
+                    tool_result_images=checked_tool_result_images(tool_result_images), output_form=structured_output
+                ),
                 ModelTable({}, ModelTraits(), model_traits),
                 default_max_tokens,
             ),

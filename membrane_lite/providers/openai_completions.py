@@ -46,6 +46,7 @@ from .base import (
 )
 from .chat_dialect import DONE, STOP_REASONS
 from .chat_usage import counts
+from .structured_output import refuse_output
 
 
 class OpenAICompletionsAdapter(HttpAdapter):
@@ -173,6 +174,7 @@ def prompt_of(request: ProviderRequest) -> str:
             f"messages: found {found}; a completions endpoint takes one prompt, which CompletionsFormatter writes: "
             "pass formatter=CompletionsFormatter(), or none",
         )
+    refuse_output(request, "a completions endpoint")
     if request.tools:
         raise MembraneError("unsupported", "tools: a completions endpoint takes none; leave them out")
     return contents[0]

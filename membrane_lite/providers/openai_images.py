@@ -51,6 +51,7 @@ from .base import (
     without_none,
 )
 from .chat_dialect import DONE
+from .structured_output import refuse_output
 
 PromptFormat = Literal["roles", "transcript"]
 
@@ -159,6 +160,7 @@ class ImagesCodec:
         """The request as a mapping, whichever way it is written. The caller's own fields win."""
         if request.tools:
             raise MembraneError("unsupported", "tools: the Images API takes none; leave them out")
+        refuse_output(request, "the Images API")
         refuse_media(request.messages)
         body = {
             "model": request.model,

@@ -37,7 +37,6 @@ from ..clock import Clock
 from ..credentials.keys import PLACEHOLDER, VISIBLE_ASCII, Authorizer, HeaderAuth, Key, read_key
 from ..credentials.resolvers import Resolver, ResolverAuth
 from ..errors import MembraneError, invalid
-from ..formatters.base import Formatter
 from ..formatters.openai_responses import CUSTOM_CALL, FORMAT, ItemWriter, OpenAIResponsesFormatter
 from ..transport.interface import OpensRequests
 from ..values.base import Json
@@ -56,10 +55,12 @@ from .base import (
     string,
     string_or_none,
     whole_number,
+    with_params,
     without_none,
 )
 from .models import GPT_MODELS, GPT_NEWEST, ModelTable
 from .responses_items import CALLS, KEPT_WHOLE, KINDS, OpenItem, call_id, refusal_of
+from .structured_output import responses_form
 
 Mode = Literal["api", "subscription"]
 
@@ -152,11 +153,9 @@ class OpenAIResponsesAPIAdapter(HttpAdapter):
     def is_fast_mode(self) -> bool:
         return self._responses.fast_mode
 
-    def render(
-        self, request: object, *, stream: bool = False, formatter: Formatter | None = None, clock: Clock | None = None
-    ) -> HttpRequest:
+    def render(self, request: object, *, stream: bool = False, **how: Any) -> HttpRequest:
         """As every adapter's. A subscription is always asked for a stream."""
-        return super().render(request, stream=stream or self._subscribed, formatter=formatter, clock=clock)
+        return super().render(request, stream=stream or self._subscribed, **how)
 
     def complete(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]:
         if self._subscribed:
@@ -247,21 +246,25 @@ class ResponsesCodec:
 
     def body(self, request: ProviderRequest, *, stream: bool) -> Json:
         """Ours in the documentation's order, the caller's own over them, and last what neither may change."""
-        items = self._items(request)
-        instructions = instructions_of(request.system)
-        sampling = self._models.traits(request.model).sampling
+        traits = self._models.traits(request.model)
+        request, output = responses_form(request, traits)
+        items, instructions = self._items(request), instructions_of(request.system)
         fields = {
             "model": request.model,
             "input": items,
             "instructions": instructions or None,
             "max_output_tokens": request.max_tokens or self._default_max_tokens,
-            "temperature": request.temperature if sampling else None,
-            "top_p": request.top_p if sampling else None,
+            "temperature": request.temperature if traits.sampling else None,
+            "top_p": request.top_p if traits.sampling else None,
             "tools": [wire_tool(tool) for tool in request.tools or ()] or None,
+            **output,
             "prompt_cache_key": self._cache_key(instructions, items),
         }
         params = {name: value for name, value in request.provider_params.items() if name not in OURS}
-        body = {**without_none(fields), **params, "service_tier": self.service_tier(request)}
+        body = {
+            **with_params(without_none(fields), params, nested="text"),  # verbosity, beside our format
+            "service_tier": self.service_tier(request),
+        }
         refused = REFUSED_BY_SUBSCRIPTION if self._subscribed else frozenset()
         return {
             **{name: value for name, value in body.items() if name not in refused and value is not None},

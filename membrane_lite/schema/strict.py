@@ -82,7 +82,7 @@ def _strict(schema: Any, pointer: str) -> Json:
         raise _beyond(pointer, "an object with free keys")
     if _is_of(schema, "array") and not {"items", "prefixItems"} & schema.keys():
         raise _beyond(pointer, "an array of anything")
-    return _referring(_noted(kept, dropped))
+    return referring(noted(kept, dropped))
 
 
 def _is_of(schema: Mapping[str, Any], name: str) -> bool:
@@ -90,7 +90,7 @@ def _is_of(schema: Mapping[str, Any], name: str) -> bool:
     return name == kind or (isinstance(kind, list) and name in kind)
 
 
-def _noted(kept: Json, dropped: Json) -> Json:
+def noted(kept: Json, dropped: Json) -> Json:
     """What no keyword may say any more, said in the description."""
     if not dropped:
         return kept
@@ -98,7 +98,7 @@ def _noted(kept: Json, dropped: Json) -> Json:
     return {**kept, "description": "\n".join([*lines, f"Must match {compact(dropped)}"])}
 
 
-def _referring(schema: Json) -> Json:
+def referring(schema: Json) -> Json:
     """Nothing stands beside a reference."""
     if "$ref" not in schema or len(schema) == 1:
         return schema

@@ -79,6 +79,18 @@ class Request(Record):
 
 
 @dataclass
+class OutputSchema(Record):
+    """What an answer is to be: one JSON object that fits `schema`, a plain JSON Schema.
+
+    name: what the provider is told to call it. description: what the model is told of it.
+    """
+
+    name: str
+    schema: Json
+    description: str | None = None
+
+
+@dataclass
 class ProviderRequest:
     """What an adapter is given: roles and blocks in the shape of Anthropic's Messages API, which is the richest.
 
@@ -87,8 +99,8 @@ class ProviderRequest:
     "system" changes tools and system text from its place on; only Anthropic's format has it.
     system: a string, a list of text blocks, or None. tools: [{"name", "description", "input_schema"}, ...].
     thinking: {"type": ...} or None. block_binding: as in ThinkingConfig, also where a model that always thinks is told
-    nothing else of it. provider_params are merged into the body last. normalized_messages: the messages
-    as the caller gave them, for formats without roles.
+    nothing else of it. output: the schema of the answer, None for one in words. provider_params are merged into the
+    body last. normalized_messages: the messages as the caller gave them, for formats without roles.
     """
 
     model: str
@@ -105,5 +117,6 @@ class ProviderRequest:
     stop_sequences: list[str] = field(default_factory=list)
     thinking: Json | None = None
     block_binding: Json | None = None
+    output: OutputSchema | None = None
     provider_params: dict[str, Any] = field(default_factory=dict)
     normalized_messages: list[Message] = field(default_factory=list)

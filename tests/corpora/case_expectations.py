@@ -19,7 +19,7 @@ ERROR_TYPES: Mapping[str, Callable[[MembraneError], bool]] = {
     ),
     "content_filter": lambda error: error.type == "safety",
 }
-ENDS = ("error", "aborted")  # a case that names none of these expects that its calls end well
+ENDS = ("error", "aborted", "value")  # a case that names none of these expects that its calls end with a response
 
 
 def faults(run: Run, expected: Mapping[str, Any]) -> Faults:
@@ -115,6 +115,11 @@ def usage(run: Run, wanted: Mapping[str, Any]) -> Faults:
     cached = (counts.cache_read_tokens or 0) + (counts.cache_creation_tokens or 0)
     seen = {**vars(counts), "input_tokens": counts.input_tokens + cached * run.provider.cached_inside_input}
     return [fault for name, value in wanted.items() for fault in equal(f"usage.{name}", seen[name], value)]
+
+
+def value(run: Run, wanted: Any) -> Faults:
+    """Of a structured answer."""
+    return equal("value", run.result, wanted)
 
 
 # Ends
@@ -268,6 +273,7 @@ CASE_WORDS: Mapping[str, Callable[[Run, Any], Faults]] = {
     "tool_runs": tool_runs,
     "tool_runs_without": tool_runs_without,
     "usage": usage,
+    "value": value,
     "error": error,
     "aborted": aborted,
     "one_of": one_of,

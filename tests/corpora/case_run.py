@@ -36,7 +36,7 @@ CLOCKS: Mapping[str, Callable[..., Clock]] = {"virtual": VirtualClock, "real": C
 
 INPUT_WORDS = {
     *("provider", "base_url", "request", "calls", "stream", "formatter", "tool_loop", "client"),
-    *("responses", "second_server", "proxy", "tls", "request_is_ascii_escaped"),
+    *("responses", "second_server", "proxy", "tls", "request_is_ascii_escaped", "kind", "schema"),
 }
 CLIENT_WORDS = {
     *("clock", "now", "retry", "api_key", "credentials", "env", "abort_after_ms", "pool_size"),
@@ -70,8 +70,8 @@ def check_words(given: Mapping[str, Any]) -> None:
 class Run:
     """What comes of a case. Its servers are there for as long as it is looked at.
 
-    results: of the calls, in order; error: what ended them. chunks: the visible text a callback was given.
-    client: the objects that the caller holds.
+    results: of the calls, in order; of a structured one its value. error: what ended them. chunks: the visible text a
+    callback was given. client: the objects that the caller holds.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Scene:
     # Calls
 
     def _call(self, membrane: Membrane, request: Any) -> Any:
-        face = FACES["tools" if "tool_loop" in self._given else self._given.get("stream", False)]
+        face = FACES[self._face()]
         timer = threading.Timer(self._client.get("abort_after_ms", 0) / 1000, self._controller.abort)
         if "abort_after_ms" in self._client:
             timer.start()
@@ -183,6 +183,11 @@ class Scene:
         finally:
             self.run.end()
             timer.cancel()
+
+    def _face(self) -> Any:
+        if "kind" in self._given:
+            return self._given["kind"]
+        return "tools" if "tool_loop" in self._given else self._given.get("stream", False)
 
     def _options(self) -> dict[str, Any]:
         """What every face is given."""
@@ -195,6 +200,9 @@ class Scene:
 
     def completed(self, membrane: Membrane, request: Any, options: Any) -> Any:
         return membrane.complete(request, **options)
+
+    def structured(self, membrane: Membrane, request: Any, options: Any) -> Any:
+        return membrane.complete_object(request, schema=self._given["schema"], **options)
 
     def streamed(self, membrane: Membrane, request: Any, options: Any) -> Any:
         return membrane.stream(request, on_chunk=self.run.hear, **options)
@@ -299,6 +307,7 @@ FACES: Mapping[Any, Callable[[Scene, Membrane, Any, Any], Any]] = {
     True: Scene.streamed,
     "yielding": Scene.looped_over,
     "tools": Scene.with_tools,
+    "structured": Scene.structured,
 }
 
 

@@ -17,6 +17,7 @@ from transport.certificates import Certificates
 
 from membrane_lite.providers.bedrock import BedrockCodec
 from membrane_lite.providers.models import ModelTable, ModelTraits
+from membrane_lite.schema.decode import decode_tool_input
 from membrane_lite.wire.http import header
 from membrane_lite.wire.sigv4 import sign
 
@@ -24,9 +25,10 @@ CASES = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(shared(
 CALLS = {
     case["id"] + suffix: (given, case["expected"])
     for case in CASES
-    if case["input"].get("provider") in PROVIDERS and "kind" not in case["input"]
+    if case["input"].get("provider") in PROVIDERS and case["input"].get("kind") in (None, "structured")
     for suffix, given in variants(case["input"])
 }
+DECODED = {case["id"]: (case["input"], case["expected"]) for case in CASES if case["input"].get("kind") == "decode"}
 SIGNED = {case["id"]: (case["input"], case["expected"]) for case in CASES if case["input"].get("kind") == "sign"}
 RENDERED = {
     f"{case['id']}, {item['provider']}": (item, wanted)
@@ -55,6 +57,11 @@ def test_a_call(
 @pytest.mark.parametrize("item, wanted", RENDERED.values(), ids=RENDERED.keys())
 def test_a_request_that_is_built_and_not_sent(item: Any, wanted: Any) -> None:
     assert faults_of_all([rendered(item)], [wanted]) == []
+
+
+@pytest.mark.parametrize("given, wanted", DECODED.values(), ids=DECODED.keys())
+def test_a_forced_tools_input(given: Any, wanted: Any) -> None:
+    assert {"value": decode_tool_input(given["schema"], given["tool_input"])} == wanted
 
 
 @pytest.mark.parametrize("given, wanted", SIGNED.values(), ids=SIGNED.keys())

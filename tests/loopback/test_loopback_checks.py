@@ -19,6 +19,8 @@ ASSISTANT = {"role": "assistant", "content": "Hello"}
 ASSISTANT_CALLS = {"role": "assistant", "content": [CALL]}
 CHAT_CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "call_1", "type": "function", "function": {}}]}
 
+BUDGET = {"type": "enabled", "budget_tokens": 1024}
+
 UNANSWERED = (
     "messages.1: `tool_use` ids were found without `tool_result` blocks immediately after: toolu_1. "
     "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
@@ -66,6 +68,26 @@ ANTHROPIC: dict[str, tuple[dict[str, Any], str | None]] = {
         "messages: final assistant content cannot end with trailing whitespace",
     ),
     "a prefill that does not": ({"messages": [USER, {"role": "assistant", "content": "So"}]}, None),
+    "thinking within a budget, and a tool that must be called": (
+        {"thinking": BUDGET, "tools": [{"name": "t"}], "tool_choice": {"type": "tool", "name": "t"}},
+        "Thinking may not be enabled when tool_choice forces tool use.",
+    ),
+    "and any tool that must be called": (
+        {"thinking": BUDGET, "tools": [{"name": "t"}], "tool_choice": {"type": "any"}},
+        "Thinking may not be enabled when tool_choice forces tool use.",
+    ),
+    "and no tool that must be": (
+        {"thinking": BUDGET, "tools": [{"name": "t"}], "tool_choice": {"type": "none"}},
+        None,
+    ),
+    "thinking as it sees fit, and a tool that must be called": (
+        {"thinking": {"type": "adaptive"}, "tools": [{"name": "t"}], "tool_choice": {"type": "tool", "name": "t"}},
+        None,
+    ),
+    "a tool that must be called and is not there": (
+        {"tools": [{"name": "u"}], "tool_choice": {"type": "tool", "name": "t"}},
+        "Tool 't' not found in provided tools",
+    ),
     "a call and its result": ({"messages": [USER, ASSISTANT_CALLS, {"role": "user", "content": [RESULT]}]}, None),
     "a call without its result": ({"messages": [USER, ASSISTANT_CALLS, USER]}, UNANSWERED),
     "a call at the end": ({"messages": [USER, ASSISTANT_CALLS]}, UNANSWERED),

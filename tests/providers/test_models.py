@@ -11,11 +11,14 @@ from membrane_lite.providers.models import CLAUDE_MODELS, CLAUDE_NEWEST, ModelTa
 
 CLAUDE = ModelTable(CLAUDE_MODELS, CLAUDE_NEWEST)
 
-OLD = ModelTraits()
-FOUR = ModelTraits(interleaved_beta=True)
+OLD = ModelTraits(output_schema=False)
+FOUR = ModelTraits(interleaved_beta=True, output_schema=False)
+FOUR_FIVE = ModelTraits(interleaved_beta=True)
 FOUR_SIX = ModelTraits(prefill=False)
-NEWEST = ModelTraits(sampling=False, prefill=False)
-ALWAYS_THINKS = ModelTraits(sampling=False, prefill=False, thinking_parameter=False)
+FOUR_SEVEN = ModelTraits(sampling=False, prefill=False)
+NEWEST = ModelTraits(sampling=False, prefill=False, forced_tool=False)
+FABLE = ModelTraits(sampling=False, prefill=False, thinking_parameter=False)
+ALWAYS_THINKS = ModelTraits(sampling=False, prefill=False, thinking_parameter=False, forced_tool=False)
 
 MODELS: dict[str, ModelTraits] = {
     "claude-2": OLD,
@@ -28,24 +31,28 @@ MODELS: dict[str, ModelTraits] = {
     "claude-opus-4@20250514": FOUR,
     "claude-opus-4-1": FOUR,
     "claude-opus-4-1-20250805": FOUR,
-    "claude-sonnet-4-5-20250929": FOUR,
-    "claude-haiku-4-5": FOUR,
-    "claude-haiku-4-5@20251001": FOUR,
-    "anthropic/claude-haiku-4-5": FOUR,
-    "us.anthropic.claude-sonnet-4-5-20250929-v1:0": FOUR,
+    "claude-sonnet-4-5-20250929": FOUR_FIVE,
+    "claude-haiku-4-5": FOUR_FIVE,
+    "claude-haiku-4-5@20251001": FOUR_FIVE,
+    "anthropic/claude-haiku-4-5": FOUR_FIVE,
+    "us.anthropic.claude-sonnet-4-5-20250929-v1:0": FOUR_FIVE,
     "bedrock:anthropic.claude-sonnet-4-20250514-v1:0": FOUR,
     "claude-opus-4-6": FOUR_SIX,
     "claude-sonnet-4-6-20260205": FOUR_SIX,
-    "claude-opus-4-7": NEWEST,
-    "claude-opus-4-8-20260601": NEWEST,
-    "claude-opus-5": NEWEST,
+    "claude-opus-4-7": FOUR_SEVEN,
+    "claude-opus-4-8-20260601": FOUR_SEVEN,
+    "claude-opus-5": FOUR_SEVEN,
     "claude-opus-5-5": NEWEST,
-    "claude-sonnet-5": NEWEST,
+    "claude-sonnet-5": FOUR_SEVEN,
+    "claude-sonnet-5-20260901": FOUR_SEVEN,
+    "claude-sonnet-5-5": NEWEST,
     "claude-haiku-5-5": NEWEST,
-    "claude-fable-5": ALWAYS_THINKS,
+    "claude-fable-5": FABLE,
     "claude-fable-5-1": ALWAYS_THINKS,
+    "claude-fable-6": ALWAYS_THINKS,
     "claude-mythos-preview": ALWAYS_THINKS,
-    "global.anthropic.claude-mythos-5-v1:0": ALWAYS_THINKS,
+    "global.anthropic.claude-mythos-5-v1:0": FABLE,
+    "claude-mythos-5-2": ALWAYS_THINKS,
     "claude-opus-6": NEWEST,
     "claude-opus-45": NEWEST,
     "gpt-5": NEWEST,
@@ -111,9 +118,9 @@ def test_a_callers_own_rows(rows: dict[str, Any], model: str, traits: ModelTrait
 
 def test_a_callers_row_stands_over_ours_and_changes_no_other() -> None:
     table = ModelTable(CLAUDE_MODELS, CLAUDE_NEWEST, {"claude-opus-4-8": {"prefill": True}})
-    assert table.traits("claude-opus-4-8-20260601") == NEWEST._replace(prefill=True)
-    assert table.traits("claude-opus-4-7") == NEWEST
-    assert CLAUDE.traits("claude-opus-4-8") == NEWEST
+    assert table.traits("claude-opus-4-8-20260601") == FOUR_SEVEN._replace(prefill=True)
+    assert table.traits("claude-opus-4-7") == FOUR_SEVEN
+    assert CLAUDE.traits("claude-opus-4-8") == FOUR_SEVEN
 
 
 MISTAKES: dict[str, tuple[Any, str]] = {
@@ -170,6 +177,16 @@ ADVICE: dict[str, tuple[int, str, str]] = {
         400,
         "thinking.type: unexpected value",
         " (model_traits={'m': {'thinking_parameter': False}} on the adapter leaves it out)",
+    ),
+    "a tool that must be called": (
+        400,
+        "tool_choice: forcing a tool is not supported on this model",
+        " (model_traits={'m': {'forced_tool': False}} on the adapter leaves it out)",
+    ),
+    "an answer of a schema": (
+        400,
+        "This response_format type is unavailable now",
+        " (model_traits={'m': {'output_schema': False}} on the adapter leaves it out)",
     ),
     "a parameter without a trait": (400, "Unsupported parameter: 'seed'", ""),
     "a word that only holds one": (400, "nonstop flights are not supported", ""),
