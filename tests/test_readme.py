@@ -52,6 +52,7 @@ def answer(received: Received) -> Reply:
     return {
         "User: Hello!": Reply("Hello! How can I help you?", usage=Usage(21, 11)),
         "User: What time is it?": Reply(ToolCall("get_time", {})),
+        "User: My kettle smokes!": Reply(ToolCall("emit", {"product": "kettle", "urgent": True})),
         "User: Count to a thousand.": Reply(" ".join(map(str, range(1, 1001))), pause_ms=2),
     }[received.last_user_text]
 
@@ -70,7 +71,7 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackProvider]:
 def test_an_example_does_what_it_says(
     block: str, provider: LoopbackProvider, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exec(compile(block, str(README), "exec"), {"__name__": "readme"})
+    exec(compile(block, str(README), "exec", dont_inherit=True), {"__name__": "readme"})
     printed = capsys.readouterr()
     assert (printed.out.splitlines(), printed.err) == (expected(block), "")
 
