@@ -37,7 +37,7 @@ from .outcome import (
     stop_reason_of,
     usage_of,
 )
-from .providers.base import Adapter, HttpAdapter, check_system_changes, provider_name
+from .providers.base import Adapter, HttpAdapter, check_items, check_system_changes, provider_name
 from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS, TOLD_AT, ResumptionGuard
 from .values.deltas import Finished
 from .values.events import (
@@ -98,6 +98,7 @@ class Turn:
         self._formatter: Final = formatter
         self._conversation: Final = formatter.conversation(request, options.settings)
         check_system_changes(request.messages, formatter, adapter)
+        check_items(formatter, adapter)
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
         self._resumptions: Final = ResumptionGuard(options.max_resumption_rounds)

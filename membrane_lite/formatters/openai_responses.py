@@ -43,6 +43,7 @@ class OpenAIResponsesFormatter:
     supports_native_tools = True
     supports_xml_tools = False
     configured_tool_mode: ToolMode | None = None
+    writes_items = True
 
     def conversation(self, request: Request, settings: BuildSettings) -> NativeConversation:
         return NativeConversation(self, request, settings)
