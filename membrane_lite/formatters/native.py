@@ -65,6 +65,7 @@ class NativeFormatter:
     """
 
     name = "native"
+    uses_prefill = False
     supports_native_tools = True
     supports_xml_tools = False
     configured_tool_mode: ToolMode | None = None
@@ -112,6 +113,20 @@ class NativeFormatter:
             free_markers=most - markers,
             ready=repaired.ready,
         )
+
+    def format_tool_results(self, results: Sequence[ToolResult], thinking: bool = False) -> str:
+        """Results as JSON text, for a caller who lays a conversation out by hand."""
+        return compact([result.to_dict() for result in results])
+
+    def parse_tool_calls(self, text: str, tools: Sequence[Tool] = ()) -> list[ToolUse]:
+        """None: calls are blocks of their own, what looks like one in a text is text."""
+        return []
+
+    def has_tool_use(self, text: str) -> bool:
+        return False
+
+    def parse_content_blocks(self, text: str, tools: Sequence[Tool] = ()) -> list[Block]:
+        return [Text(text)] if text.strip() else []
 
     def _built(
         self, messages: Sequence[Message], options: BuildOptions, names: Mapping[str, str]

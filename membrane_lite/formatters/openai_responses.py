@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..values.base import Json, plain
-from ..values.content import Text
+from ..values.content import Block, Text, ToolUse
 from ..values.messages import Message
 from ..values.requests import Request
-from ..values.tools import Tool
+from ..values.tools import Tool, ToolResult, result_block
 from ..wire.json_text import compact
 from . import image_media
 from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, refuse_system_changes
@@ -40,6 +40,7 @@ class OpenAIResponsesFormatter:
     """No settings. Tools are the API's own function tools; tool pairs are not repaired."""
 
     name = "openai-responses"
+    uses_prefill = False
     supports_native_tools = True
     supports_xml_tools = False
     configured_tool_mode: ToolMode | None = None
@@ -72,6 +73,22 @@ class OpenAIResponsesFormatter:
             stop_sequences=list(options.additional_stop_sequences),
             tool_names={sent: declared for declared, sent in names.items()},
         )
+
+    def format_tool_results(self, results: Sequence[ToolResult], thinking: bool = False) -> str:
+        """Results as JSON text of their items, for a caller who lays a conversation out by hand."""
+        writer = ItemWriter({})
+        writer.message("user", [plain(result_block(result)) for result in results])
+        return compact(writer.items)
+
+    def parse_tool_calls(self, text: str, tools: Sequence[Tool] = ()) -> list[ToolUse]:
+        """None: calls are items of their own, what looks like one in a text is text."""
+        return []
+
+    def has_tool_use(self, text: str) -> bool:
+        return False
+
+    def parse_content_blocks(self, text: str, tools: Sequence[Tool] = ()) -> list[Block]:
+        return [Text(text)] if text else []
 
 
 def imported_items(message: Message) -> list[Json] | None:
