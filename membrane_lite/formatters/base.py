@@ -245,7 +245,11 @@ def refuse_system_changes(
 
 
 def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
-    """The request around what a formatter built. A request whose messages end in a prefill does not think."""
+    """The request around what a formatter built.
+
+    A request whose messages end in a prefill is not asked to think, for APIs refuse both together. Its temperature is
+    then the caller's: only thinking fixes it, and the adapter that asks for thinking leaves it out.
+    """
     config = request.config
     thinking = config.thinking if config.thinking is not None and config.thinking.enabled else None
     return ProviderRequest(

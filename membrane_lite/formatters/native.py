@@ -55,6 +55,10 @@ from .tool_names import sent_tool_name, sent_tool_names
 from .tool_pairs import repair
 
 SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
+NOT_READY: Final = (
+    "messages: a tool call was declared to be still running (pending_tool_call_ids) and has no result yet; send the "
+    "request when its result is there (nothing was sent)"
+)
 
 
 class NativeFormatter:
@@ -202,6 +206,8 @@ class NativeConversation:
 
     def build(self) -> ProviderRequest:
         built = self._formatter.build_messages(self._messages, build_options(self._request, self._settings))
+        if not built.ready:
+            raise MembraneError("invalid_request", NOT_READY)
         self._tool_names = built.tool_names
         shed = request_size.fit(
             built.messages, self._settings.max_request_bytes, shed=self._request.shed_oversize_images

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from membrane_lite.formatters.base import (
     tool_mode,
 )
 from membrane_lite.formatters.native import NativeFormatter
-from membrane_lite.values.content import Image, Text, ToolUse
+from membrane_lite.values.content import Image, Text, ToolResultBlock, ToolUse
 from membrane_lite.values.messages import Message
 from membrane_lite.values.requests import GenerationConfig, ProviderRequest, Request, ThinkingConfig
 from membrane_lite.values.tools import Tool, ToolResult
@@ -260,6 +261,28 @@ def test_a_conversation_grows_by_each_round() -> None:
         ),
     ]
     assert len(asked.messages) == 1
+
+
+class StillRunning(NativeFormatter):
+    """One of the caller's own that declares a call to be still running."""
+
+    def build_messages(self, messages: Any, options: Any) -> BuildResult:
+        return super().build_messages(messages, replace(options, pending_tool_call_ids=frozenset(["c1"])))
+
+
+def test_a_request_that_waits_for_a_result_is_not_sent() -> None:
+    asked = request(tools=True)
+    asked.messages.append(Message("Claude", [ToolUse("c1", "look")]))
+    with pytest.raises(MembraneError) as raised:
+        StillRunning().conversation(asked, BuildSettings()).build()
+    assert (raised.value.type, raised.value.retryable, raised.value.message) == (
+        "invalid_request",
+        False,
+        "messages: a tool call was declared to be still running (pending_tool_call_ids) and has no result yet; send "
+        "the request when its result is there (nothing was sent)",
+    )
+    asked.messages.append(Message("User", [ToolResultBlock("c1", "seen")]))
+    assert len(StillRunning().conversation(asked, BuildSettings()).build().messages) == 3
 
 
 ROLES = {
