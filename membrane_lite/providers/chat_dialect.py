@@ -67,7 +67,8 @@ class ChatDialect(NamedTuple):
     in a stream only where asked for. cache_markers: takes cache_control. takes_files: documents, as file parts.
     repetition_penalty: takes one. orphan_think_close: a local server may leave the opening <think> in its prompt
     template, so that the answer begins with the reasoning. tool_result_images: "media" shows the images of a tool's
-    result to the model, "omit" only mentions them, "auto" goes by the model.
+    result to the model, "omit" only mentions them, "auto" goes by the model. refuses_blank_text: Claude may be behind
+    it, which takes no blank text, and no beginning of an answer that ends in white space.
     """
 
     most_stop_sequences: int = 4
@@ -79,6 +80,7 @@ class ChatDialect(NamedTuple):
     repetition_penalty: bool = True
     orphan_think_close: bool = False
     tool_result_images: str = "auto"
+    refuses_blank_text: bool = False
 
     def shows_tool_images(self, traits: ModelTraits) -> bool:
         return self.tool_result_images == "media" or (self.tool_result_images == "auto" and traits.image_input)
@@ -178,7 +180,21 @@ def system_messages(system: Any, dialect: ChatDialect) -> list[Json]:
 
 
 def chat_messages(messages: Iterable[Json], dialect: ChatDialect, traits: ModelTraits = ANY_MODEL) -> list[Json]:
-    return [written for message in messages for written in chat_message(message, dialect, traits)]
+    written = [each for message in messages for each in chat_message(message, dialect, traits)]
+    if dialect.refuses_blank_text and written and written[-1]["role"] == "assistant":
+        written[-1] = without_trailing_space(written[-1])
+    return written
+
+
+def without_trailing_space(message: Json) -> Json:
+    """A beginning of an answer, without the white space it ends in."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": content.rstrip()}
+    if not content or content[-1].get("type") != "text":
+        return message
+    last = {**content[-1], "text": content[-1]["text"].rstrip()}
+    return {**message, "content": [*content[:-1], last]}
 
 
 def chat_message(message: Json, dialect: ChatDialect, traits: ModelTraits) -> list[Json]:
@@ -214,7 +230,7 @@ class WrittenMessage:
         PARTS.get(block["type"], WrittenMessage.refuse)(self, block)
 
     def text(self, block: Json) -> None:
-        if block["text"]:
+        if block["text"].strip() if self._dialect.refuses_blank_text else block["text"]:
             self._add_part({"type": "text", "text": block["text"]}, block)
 
     def image(self, block: Json) -> None:

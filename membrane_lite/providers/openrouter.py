@@ -45,6 +45,7 @@ DIALECT: Final = ChatDialect(
     cache_markers=True,
     takes_files=True,
     repetition_penalty=False,
+    refuses_blank_text=True,
 )
 
 
