@@ -500,6 +500,25 @@ def test_what_ends_a_turn_that_is_resumed_again_and_again(
     assert logger.warnings == warnings
 
 
+LIMITS = {
+    "the cap": ({"max_resumption_rounds": 1, "max_tool_depth": 50}, "round_limit"),
+    "the depth": ({"max_tool_depth": 1}, "stop_sequence"),
+}
+
+
+@pytest.mark.parametrize(("options", "reason"), LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_what_stopped_a_turn_at_its_limit_was_content_all_the_same(
+    face: Callable[..., Any], options: Any, reason: str
+) -> None:
+    script = [stopped("<thinking>" + LONG, "\nAnn:"), stopped(" said so, and", "\nAnn:"), Reply("never")]
+    with stage("anthropic", script, logger=Heard()) as on:
+        response, chunks = heard(face, on, REQUEST, **options)
+    thought = f"{LONG}\nAnn: said so, and\nAnn:"
+    assert (response.content, response.stop_reason) == ([Thinking(thought)], reason)
+    assert (response.raw_assistant_text, told(chunks)) == (f"<thinking>{thought}", [("thinking", thought)])
+
+
 def test_thirty_tool_rounds_are_no_resumptions() -> None:
     logger = Heard()
     script = [*[stopped(call())] * 30, Reply("End.")]
