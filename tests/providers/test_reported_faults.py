@@ -15,6 +15,7 @@ import pytest
 
 from membrane_lite import (
     AnthropicAdapter,
+    AnthropicXmlFormatter,
     BedrockAdapter,
     GeminiAdapter,
     Membrane,
@@ -82,7 +83,7 @@ class Turn(NamedTuple):
     sent: list[Json]
 
 
-def turn(speaker: Speaker, *script: Reply) -> Turn:
+def turn(speaker: Speaker, *script: Reply, thinks: bool = True, **options: Any) -> Turn:
     """A tool loop with two tools, and the bodies that were sent."""
     ran: list[str] = []
 
@@ -92,12 +93,14 @@ def turn(speaker: Speaker, *script: Reply) -> Turn:
 
     request = {
         "messages": [{"participant": "User", "content": "Hi"}],
-        "config": {"model": speaker.model, "max_tokens": 4096, "thinking": {"enabled": True, "budget_tokens": 1024}},
+        "config": {"model": speaker.model, "max_tokens": 4096, "thinking": {"enabled": thinks, "budget_tokens": 1024}},
         "tools": [tool("look"), tool("hear")],
         "prompt_caching": False,
     }
     with LoopbackProvider(script) as provider, provider.transport() as transport:
-        response = Membrane(speaker.made(provider.url, transport=transport)).stream(request, on_tool_calls=run)
+        response = Membrane(speaker.made(provider.url, transport=transport)).stream(
+            request, on_tool_calls=run, **options
+        )
         return Turn(response, ran, [received.json for received in provider.requests])
 
 
@@ -236,6 +239,49 @@ def test_a_call_without_arguments_has_none(speaker: Speaker) -> None:
     response, ran, _ = turn(speaker, Reply(ToolCall("look", "", id="c1")), Reply("ok"))
     assert (response.text, ran) == ("ok", ["look"])
     assert [(call.input, call.unparseable_input) for call in response.tool_calls] == [({}, None)]
+
+
+# A transcript, in which calls are text
+
+CALL = '<function_calls>\n<invoke name="look">\n<parameter name="at">sky</parameter>\n</invoke>'
+CLOSER = "</function_calls>"
+EMPTY_CALL = '<function_calls><invoke name="look"/>'
+IN_DATA = '<function_calls>\n<invoke name="look">\n<parameter name="at"><![CDATA[</invoke>'
+
+# What a server answers that stops at the end of the calls and leaves it out; and one that knows of no stop sequences.
+CALLED = {
+    "left out": Reply(CALL + "\n", stop_reason="stop_sequence", stop_sequence=CLOSER),
+    "left out behind an empty call": Reply(EMPTY_CALL, stop_reason="stop_sequence", stop_sequence=CLOSER),
+    "ran on": Reply(f"{CALL}\n{CLOSER}\nUser: thanks"),
+}
+IN_XML: Json = {"formatter": AnthropicXmlFormatter(tool_mode="xml"), "thinks": False}
+
+
+STOPS = {name: speaker for name, speaker in WITH_TOOLS.items() if name != "Responses"}  # which knows of none
+
+
+@pytest.mark.parametrize("speaker", STOPS.values(), ids=STOPS)
+@pytest.mark.parametrize("answer", CALLED.values(), ids=CALLED)
+def test_a_call_in_a_transcript_runs_whatever_the_server_says_of_its_end(speaker: Speaker, answer: Reply) -> None:
+    response, ran, sent = turn(speaker, answer, Reply("Blue."), **IN_XML)
+    assert (response.stop_reason, ran, len(sent)) == ("end_turn", ["look"], 2)
+    assert [block.type for block in response.content] == ["tool_use", "tool_result", "text"]
+    assert response.raw_assistant_text.count(CLOSER) == 1
+
+
+SAY_ONLY_STOP = {name: WITH_TOOLS[name] for name in ("OpenRouter", "OpenAI", "a compatible server", "Gemini")}
+UNCALLED = {
+    "a call that is not whole": ('<function_calls>\n<invoke name="look">\n<parameter name="at">sky', "end_turn"),
+    "the end of a call that is data": (IN_DATA, "end_turn"),
+    "a call that the token limit cut": (CALL, "max_tokens"),
+}
+
+
+@pytest.mark.parametrize("speaker", SAY_ONLY_STOP.values(), ids=SAY_ONLY_STOP)
+@pytest.mark.parametrize("text, reason", UNCALLED.values(), ids=UNCALLED)
+def test_what_is_not_the_end_of_a_call_is_not_taken_for_one(speaker: Speaker, text: str, reason: str) -> None:
+    response, ran, sent = turn(speaker, Reply(text, stop_reason=reason), **IN_XML)
+    assert (ran, len(sent), response.details.stop.unclosed_tool_block) == ([], 1, True)
 
 
 # Requests
