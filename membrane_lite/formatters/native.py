@@ -344,7 +344,7 @@ def _image(block: Image, options: BuildOptions, names: Mapping[str, str]) -> dic
         return {"type": "image", "source": {"type": "url", "url": source["url"]}}
     written = image_media.block(source)
     if written is None:
-        _warn(options, 'image block stripped: unsupported media type "%s"', source.get("media_type"))
+        _warn(options, image_media.STRIPPED, source.get("media_type"))
         return _text_block(image_media.placeholder(source.get("media_type")))
     return written if block.source_url is None else {**written, "source_url": block.source_url}
 

@@ -217,7 +217,7 @@ class ItemWriter:
         if url is not None:
             return {"type": "input_image", "image_url": url}
         label = source.get("media_type")
-        self._tell('image block stripped: unsupported media type "%s"', label)
+        self._tell(image_media.STRIPPED, label)
         return {"type": "input_text", "text": image_media.placeholder(label)}
 
     def _tell(self, message: str, *args: object) -> None:

@@ -220,7 +220,7 @@ class _MessageReader:
         if written is not None:
             return (written,)
         label = block.source.get("media_type")
-        self._warn('image block stripped: unsupported media type "%s"', label)
+        self._warn(image_media.STRIPPED, label)
         return (image_media.placeholder(label),)
 
     def _tell_of_address(self) -> None:
