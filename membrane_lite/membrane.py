@@ -16,7 +16,7 @@ from .call import DEFAULT_IDLE_MS, Limits, own_code
 from .clock import Clock
 from .errors import MembraneError, invalid, wrong_type
 from .formatters.anthropic_xml import AnthropicXmlFormatter
-from .formatters.base import BuildSettings, Formatter, Logger, tool_mode
+from .formatters.base import BuildSettings, Formatter, Logger, check_formatter, tool_mode
 from .formatters.cache_receipts import CacheWireReceipt
 from .formatters.request_size import max_request_bytes
 from .formatters.tool_names import STRICTEST
@@ -78,6 +78,8 @@ class Membrane:
         clock: Clock | None = None,
     ) -> None:
         self._adapter: Final = adapter
+        if formatter is not None:
+            check_formatter(formatter)
         self._formatter: Final = formatter
         if hooks is not None and not isinstance(hooks, Hooks):
             raise wrong_type("hooks", hooks, "a Hooks")
@@ -323,6 +325,8 @@ class Membrane:
 
     def _turn(self, request: Request, formatter: Formatter | None, **how: Any) -> Turn:
         """A turn of this Membrane; `how` are fields of TurnOptions."""
+        if formatter is not None:
+            check_formatter(formatter)
         chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", AnthropicXmlFormatter)()
         transcript = tool_mode(request, chosen) == "xml" and chosen.supports_xml_tools
         if transcript and how.get("streamed", True) and how.get("refusal_retries"):

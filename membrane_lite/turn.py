@@ -37,7 +37,7 @@ from .outcome import (
     stop_reason_of,
     usage_of,
 )
-from .providers.base import Adapter, HttpAdapter, check_system_changes, provider_name
+from .providers.base import Adapter, HttpAdapter, check_items, check_system_changes, provider_name
 from .providers.structured_output import check_output, with_output
 from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS, TOLD_AT, ResumptionGuard
 from .values.deltas import Finished
@@ -100,12 +100,14 @@ class Turn:
         self._formatter: Final = formatter
         self._conversation: Final = formatter.conversation(request, options.settings)
         check_system_changes(request.messages, formatter, adapter)
+        check_items(formatter, adapter)
         check_output(options.output, request, formatter)
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
         self._resumptions: Final = ResumptionGuard(options.max_resumption_rounds)
         self._resuming = False
         self._arriving: Assembler | None = None
+        self._answered: Assembler
         self._sent: Sent | None = None
         self._results: Sequence[ToolResult] = ()
         self._injected: Sequence[Message] = ()
@@ -215,7 +217,7 @@ class Turn:
             yield from self._answer(assembler, provider_request, sent, call_ends)
             waits_ms += sent.waits_ms
             done = self._round_of(assembler, sent, waits_ms)
-            self._arriving = None
+            self._answered, self._arriving = assembler, None
             if done.stop_reason != "refusal" or refusals >= self._options.refusal_retries:
                 self._rounds.append(done)
                 return done
@@ -322,13 +324,13 @@ class Turn:
         ended = self._resumptions.verdict(stop)
         if ended is not None:
             self._warn(RESUMPTION_WARNINGS[ended], stop.sequence, self._resumptions.count)
-            self._rounds[-1] = done._replace(stop_reason=ended)
-            return False
-        if self._resumptions.count == TOLD_AT:
+        elif self._resumptions.count == TOLD_AT:
             self._warn("resumed at round %d after %r: %d input tokens so far", TOLD_AT, stop.sequence, self._input())
-        yield from self._conversation.resume()
-        self._resuming = True
-        return True
+        if ended != "no_progress":  # what stopped it was content, also where nothing follows
+            yield from self._conversation.resume()
+        self._rounds[-1] = done._replace(content=self._answered.content(), stop_reason=ended or done.stop_reason)
+        self._resuming = ended is None
+        return self._resuming
 
     def _input(self) -> int:
         return usage_of([done.record for done in self._rounds]).input_tokens

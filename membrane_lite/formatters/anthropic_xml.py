@@ -49,6 +49,7 @@ class AnthropicXmlFormatter:
     """
 
     name = "anthropic-xml"
+    uses_prefill = True  # where it writes a transcript
     supports_native_tools = True
     supports_xml_tools = True
 

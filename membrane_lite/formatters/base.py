@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
-from ..errors import MembraneError
+from ..errors import MembraneError, invalid, wrong_type
 from ..resumption import FalseStop
 from ..values.base import Json
 from ..values.content import Block, Text
@@ -172,6 +172,18 @@ class Formatter(Protocol):
     def conversation(self, request: Request, settings: BuildSettings) -> Conversation: ...
 
 
+def check_formatter(formatter: Any) -> None:
+    """Raise "invalid_request" for what is no formatter, naming what it lacks: it may be one of the caller's own."""
+    if isinstance(formatter, type):
+        raise wrong_type("formatter", formatter, f"an instance: {formatter.__name__}()")
+    for member, fits, expected in MEMBERS:
+        value = getattr(formatter, member, MISSING)
+        if value is MISSING:
+            raise invalid("formatter", f"{type(formatter).__name__} has no {member!r}", f"expected {expected}")
+        if not fits(value):
+            raise wrong_type(f"formatter.{member}", value, expected)
+
+
 def tool_mode(request: Request, formatter: Formatter) -> ToolMode:
     """The request's word, else the formatter's, else native where it can. Raises "unsupported", nothing being sent.
 
@@ -233,7 +245,11 @@ def refuse_system_changes(
 
 
 def provider_request(request: Request, built: BuildResult) -> ProviderRequest:
-    """The request around what a formatter built. A request whose messages end in a prefill does not think."""
+    """The request around what a formatter built.
+
+    A request whose messages end in a prefill is not asked to think, for APIs refuse both together. Its temperature is
+    then the caller's: only thinking fixes it, and the adapter that asks for thinking leaves it out.
+    """
     config = request.config
     thinking = config.thinking if config.thinking is not None and config.thinking.enabled else None
     return ProviderRequest(
@@ -277,3 +293,18 @@ def thinking_parameter(config: GenerationConfig) -> Json:
     if budget < SMALLEST_THINKING_BUDGET:
         return None
     return {"type": "enabled", "budget_tokens": budget, **display}
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+# What the turn asks of every formatter.
+MISSING: Final = object()
+MEMBERS: Final[tuple[tuple[str, Callable[[Any], bool], str], ...]] = (
+    ("name", lambda value: isinstance(value, str), "a string"),
+    ("supports_native_tools", _is_flag, "True or False"),
+    ("supports_xml_tools", _is_flag, "True or False"),
+    ("configured_tool_mode", lambda value: value in (None, "native", "xml"), "'native', 'xml' or None"),
+    ("conversation", callable, "a method conversation(request, settings)"),
+)

@@ -12,11 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..values.content import Block, Image, Text
+from ..values.base import plain
+from ..values.content import Block, Image, Text, ToolUse
 from ..values.messages import Message
 from ..values.requests import Request
+from ..values.tools import Tool, ToolResult
+from ..wire.json_text import compact
 from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, refuse_system_changes
 from .native import NativeConversation
+from .xml_tags import WHITESPACE
 
 DEFAULT_EOT_TOKEN: Final = "<|eot|>"
 DEFAULT_MAX_PARTICIPANTS: Final = 10
@@ -33,6 +37,7 @@ class CompletionsFormatter:
     """
 
     name = "completions"
+    uses_prefill = True
     supports_native_tools = False
     supports_xml_tools = False
     configured_tool_mode: ToolMode | None = None
@@ -71,6 +76,24 @@ class CompletionsFormatter:
             assistant_prefill=prompt,
         )
 
+    def format_tool_results(self, results: Sequence[ToolResult], thinking: bool = False) -> str:
+        """Results as lines of a prompt, for a caller who writes one by hand."""
+        contents = [result.content for result in results]
+        said = [content if isinstance(content, str) else compact(plain(content)) for content in contents]
+        return "\n".join(f"[Tool Result: {text}]" for text in said)
+
+    def parse_tool_calls(self, text: str, tools: Sequence[Tool] = ()) -> list[ToolUse]:
+        """None: a base model calls no tools."""
+        return []
+
+    def has_tool_use(self, text: str) -> bool:
+        return False
+
+    def parse_content_blocks(self, text: str, tools: Sequence[Tool] = ()) -> list[Block]:
+        """What a base model wrote behind the bare name, without the white space that it begins with."""
+        said = text.lstrip(WHITESPACE)
+        return [Text(said)] if said else []
+
     def _parts(self, messages: Sequence[Message], options: BuildOptions) -> Iterator[str]:
         system = options.system_prompt
         text = system if isinstance(system, str) else _text(system or ())
@@ -80,14 +103,14 @@ class CompletionsFormatter:
             yield self._said(options.assistant_participant, options.context_prefix, options)
         for message in messages:
             text = _text(message.content)
-            if text.strip():
+            if text.strip(WHITESPACE):
                 yield self._said(message.participant, text, options)
         yield self._label(options.assistant_participant).rstrip()
 
     def _said(self, participant: str, text: str, options: BuildOptions) -> str:
         """One message. What the model wrote behind its bare name, white space first, goes back there as it was."""
         label = self._label(participant)
-        if participant == options.assistant_participant and text[0].isspace():
+        if participant == options.assistant_participant and text[0] in WHITESPACE:
             label = label.rstrip()
         return label + text + self._eot
 
@@ -110,7 +133,7 @@ class CompletionsFormatter:
 
 
 def _text(blocks: Sequence[Block]) -> str:
-    return "\n".join(block.text for block in blocks if isinstance(block, Text) and block.text)
+    return "\n".join(block.text for block in blocks if isinstance(block, Text) and not block.is_carrier)
 
 
 def _has_image(message: Message) -> bool:

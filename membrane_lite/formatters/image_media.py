@@ -14,6 +14,7 @@ SIGNATURES: Final = (
     (b"\xff\xd8\xff", "image/jpeg"),
     (b"GIF8", "image/gif"),
 )
+STRIPPED: Final = 'image block stripped: unsupported media type "%s"'  # to be warned of
 SNIFFED_CHARACTERS: Final = 24  # of base64: 18 bytes
 
 

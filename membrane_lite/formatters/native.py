@@ -55,6 +55,10 @@ from .tool_names import sent_tool_name, sent_tool_names
 from .tool_pairs import repair
 
 SIMPLE_NEEDS_HUMAN: Final = "NativeFormatter: participant_mode 'simple' needs human_participant"
+NOT_READY: Final = (
+    "messages: a tool call was declared to be still running (pending_tool_call_ids) and has no result yet; send the "
+    "request when its result is there (nothing was sent)"
+)
 
 
 class NativeFormatter:
@@ -65,6 +69,7 @@ class NativeFormatter:
     """
 
     name = "native"
+    uses_prefill = False
     supports_native_tools = True
     supports_xml_tools = False
     configured_tool_mode: ToolMode | None = None
@@ -112,6 +117,20 @@ class NativeFormatter:
             free_markers=most - markers,
             ready=repaired.ready,
         )
+
+    def format_tool_results(self, results: Sequence[ToolResult], thinking: bool = False) -> str:
+        """Results as JSON text, for a caller who lays a conversation out by hand."""
+        return compact([result.to_dict() for result in results])
+
+    def parse_tool_calls(self, text: str, tools: Sequence[Tool] = ()) -> list[ToolUse]:
+        """None: calls are blocks of their own, what looks like one in a text is text."""
+        return []
+
+    def has_tool_use(self, text: str) -> bool:
+        return False
+
+    def parse_content_blocks(self, text: str, tools: Sequence[Tool] = ()) -> list[Block]:
+        return [Text(text)] if text.strip() else []
 
     def _built(
         self, messages: Sequence[Message], options: BuildOptions, names: Mapping[str, str]
@@ -187,6 +206,8 @@ class NativeConversation:
 
     def build(self) -> ProviderRequest:
         built = self._formatter.build_messages(self._messages, build_options(self._request, self._settings))
+        if not built.ready:
+            raise MembraneError("invalid_request", NOT_READY)
         self._tool_names = built.tool_names
         shed = request_size.fit(
             built.messages, self._settings.max_request_bytes, shed=self._request.shed_oversize_images
@@ -323,7 +344,7 @@ def _image(block: Image, options: BuildOptions, names: Mapping[str, str]) -> dic
         return {"type": "image", "source": {"type": "url", "url": source["url"]}}
     written = image_media.block(source)
     if written is None:
-        _warn(options, 'image block stripped: unsupported media type "%s"', source.get("media_type"))
+        _warn(options, image_media.STRIPPED, source.get("media_type"))
         return _text_block(image_media.placeholder(source.get("media_type")))
     return written if block.source_url is None else {**written, "source_url": block.source_url}
 

@@ -18,15 +18,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..values.base import Json, plain
-from ..values.content import Text
+from ..values.content import Block, Text, ToolUse
 from ..values.messages import Message
 from ..values.requests import Request
-from ..values.tools import Tool
+from ..values.tools import Tool, ToolResult, result_block
 from ..wire.json_text import compact
 from . import image_media
 from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, refuse_system_changes
 from .native import NativeConversation
-from .tool_names import sent_tool_name, sent_tool_names
+from .tool_names import STRICTEST, ToolNames, sent_tool_name, sent_tool_names
 
 FORMAT: Final = "openai-responses"
 IMPORTED_ITEMS: Final = ("openai_responses_items", "openaiResponsesItems")  # the second: histories of the original
@@ -40,9 +40,11 @@ class OpenAIResponsesFormatter:
     """No settings. Tools are the API's own function tools; tool pairs are not repaired."""
 
     name = "openai-responses"
+    uses_prefill = False
     supports_native_tools = True
     supports_xml_tools = False
     configured_tool_mode: ToolMode | None = None
+    writes_items = True
 
     def conversation(self, request: Request, settings: BuildSettings) -> NativeConversation:
         return NativeConversation(self, request, settings)
@@ -51,7 +53,7 @@ class OpenAIResponsesFormatter:
         """Input items, tools and instructions of a request. Changes no message."""
         refuse_system_changes(messages, self.name)
         names = sent_tool_names(options.tools or (), options.tool_names)
-        writer = ItemWriter(names, options.warn)
+        writer = ItemWriter(names, options.tool_names, warn=options.warn)
         if options.context_prefix:
             writer.message("assistant", [{"type": "text", "text": options.context_prefix}])
         imported = False
@@ -71,6 +73,22 @@ class OpenAIResponsesFormatter:
             stop_sequences=list(options.additional_stop_sequences),
             tool_names={sent: declared for declared, sent in names.items()},
         )
+
+    def format_tool_results(self, results: Sequence[ToolResult], thinking: bool = False) -> str:
+        """Results as JSON text of their items, for a caller who lays a conversation out by hand."""
+        writer = ItemWriter({})
+        writer.message("user", [plain(result_block(result)) for result in results])
+        return compact(writer.items)
+
+    def parse_tool_calls(self, text: str, tools: Sequence[Tool] = ()) -> list[ToolUse]:
+        """None: calls are items of their own, what looks like one in a text is text."""
+        return []
+
+    def has_tool_use(self, text: str) -> bool:
+        return False
+
+    def parse_content_blocks(self, text: str, tools: Sequence[Tool] = ()) -> list[Block]:
+        return [Text(text)] if text else []
 
 
 def imported_items(message: Message) -> list[Json] | None:
@@ -102,12 +120,13 @@ def function_tool(tool: Tool, names: Mapping[str, str]) -> Json:
 class ItemWriter:
     """Collects input items. Texts and images that stand together share a message item; all else stands alone.
 
-    names: tools' declared names -> names as sent. Blocks are given as mappings.
+    names: tools' declared names -> names as sent; rule: how any other is sent. Blocks are given as mappings.
     """
 
-    def __init__(self, names: Mapping[str, str], warn: Warn | None = None) -> None:
+    def __init__(self, names: Mapping[str, str], rule: ToolNames = STRICTEST, *, warn: Warn | None = None) -> None:
         self.items: Final[list[Json]] = []
         self._names: Final = names
+        self._rule: Final = rule
         self._warn: Final = warn
         self._custom_calls: Final[set[str]] = set()
         self._role = "user"
@@ -148,7 +167,7 @@ class ItemWriter:
     def image(self, block: Json) -> None:
         """The assistant's side takes no images."""
         if self._role != "assistant":
-            self._parts.append({"type": "input_image", "image_url": image_url(block["source"])})
+            self._parts.append(self._image_part(block["source"]))
 
     def document(self, block: Json) -> None:
         if self._role != "assistant":
@@ -157,7 +176,7 @@ class ItemWriter:
     def tool_use(self, block: Json) -> None:
         """A custom tool is called with a text, every other with an object."""
         name, given = block["name"], block.get("input", {})
-        sent = {"call_id": block["id"], "name": self._names.get(name) or sent_tool_name(name)}
+        sent = {"call_id": block["id"], "name": self._names.get(name) or sent_tool_name(name, self._rule)}
         if isinstance(given, str):
             self.item({"type": CUSTOM_CALL, **sent, "input": given})
         else:
@@ -168,7 +187,7 @@ class ItemWriter:
     def tool_result(self, block: Json) -> None:
         call = block["tool_use_id"]
         kind = "custom_tool_call_output" if call in self._custom_calls else "function_call_output"
-        self.item({"type": kind, "call_id": call, "output": tool_output(block["content"])})
+        self.item({"type": kind, "call_id": call, "output": self._output(block["content"])})
 
     def redacted_thinking(self, block: Json) -> None:
         self.item({"type": "reasoning", "summary": [], "encrypted_content": block["data"]})
@@ -177,8 +196,33 @@ class ItemWriter:
         """Reasoning without its item: the API takes it back only as the item it was."""
 
     def drop(self, block: Json) -> None:
+        self._tell("%s left out: the Responses API takes none as input", block["type"])
+
+    def _output(self, content: Any) -> Any:
+        """A string as it is; with images, a list of parts; else the blocks as JSON text."""
+        if isinstance(content, str):
+            return content
+        if not any(part.get("type") == "image" for part in content):
+            return compact(content)
+        return [self._output_part(part) for part in content]
+
+    def _output_part(self, part: Json) -> Json:
+        if part.get("type") == "image":
+            return self._image_part(part["source"])
+        return {"type": "input_text", "text": part["text"] if part.get("type") == "text" else compact(part)}
+
+    def _image_part(self, source: Json) -> Json:
+        """The image; a note to the model in place of one that the API does not accept."""
+        url = image_url(source)
+        if url is not None:
+            return {"type": "input_image", "image_url": url}
+        label = source.get("media_type")
+        self._tell(image_media.STRIPPED, label)
+        return {"type": "input_text", "text": image_media.placeholder(label)}
+
+    def _tell(self, message: str, *args: object) -> None:
         if self._warn is not None:
-            self._warn("%s left out: the Responses API takes none as input", block["type"])
+            self._warn(message, *args)
 
 
 def own_item(block: Json) -> Json:
@@ -192,12 +236,12 @@ def item_key(item: Json) -> str:
     return f"{item.get('type')}:{id}" if isinstance(id, str) else compact(item)
 
 
-def image_url(source: Json) -> str:
-    """An address, or a data URL under the type that the bytes show."""
+def image_url(source: Json) -> str | None:
+    """An address, or a data URL under the type that the bytes show; None for a type that no provider accepts."""
     if source["type"] == "url":
         return str(source["url"])
-    kind = image_media.media_type(source) or source.get("media_type") or "image/png"
-    return f"data:{kind};base64,{source.get('data', '')}"
+    kind = image_media.media_type(source)
+    return None if kind is None else f"data:{kind};base64,{source['data']}"
 
 
 def input_file(block: Json) -> Json:
@@ -207,21 +251,6 @@ def input_file(block: Json) -> Json:
     kind = source.get("media_type") or "application/pdf"
     name = block.get("filename") or block.get("title") or "document.pdf"  # the API wants one beside the data
     return {"type": "input_file", "filename": name, "file_data": f"data:{kind};base64,{source.get('data', '')}"}
-
-
-def tool_output(content: Any) -> Any:
-    """A string as it is; with images, a list of parts; else the blocks as JSON text."""
-    if isinstance(content, str):
-        return content
-    if not any(part.get("type") == "image" for part in content):
-        return compact(content)
-    return [output_part(part) for part in content]
-
-
-def output_part(part: Json) -> Json:
-    if part.get("type") == "image":
-        return {"type": "input_image", "image_url": image_url(part["source"])}
-    return {"type": "input_text", "text": part["text"] if part.get("type") == "text" else compact(part)}
 
 
 WRITERS: Final[Mapping[str, Callable[[ItemWriter, Json], None]]] = {

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from ..errors import MembraneError
+from ..errors import MembraneError, invalid
 from ..values.base import Json
 from ..values.content import Audio, Document, Image, Text, ToolResultBlock, ToolUse, Video
 from ..values.messages import Message
+from ..values.tools import Tool
 from . import cache_markers, image_media
 from .anthropic_xml import TranscriptSettings
 from .base import BuildOptions, BuildResult
@@ -39,6 +40,7 @@ CLI_SYSTEM: Final = (
 
 def build_transcript(messages: Sequence[Message], options: BuildOptions, settings: TranscriptSettings) -> BuildResult:
     """The provider's messages, the system text and the stop sequences of a request. Changes no message."""
+    _check_names(options.tools or ())
     transcript = _Transcript(len(messages), options, settings)
     for index, message in enumerate(messages):
         transcript.add(message, index)
@@ -51,6 +53,15 @@ def build_transcript(messages: Sequence[Message], options: BuildOptions, setting
         assistant_prefill=prefill,
         cache_markers_applied=_settle_markers(system, built, options),
     )
+
+
+def _check_names(tools: Sequence[Tool]) -> None:
+    """Two tools of one name could not be told apart in a call."""
+    first = {tool.name: index for index, tool in reversed(list(enumerate(tools)))}
+    for index, tool in enumerate(tools):
+        if first[tool.name] != index:
+            found = f"found {tool.name!r}, which is the name of tools[{first[tool.name]}] too"
+            raise invalid(f"tools[{index}].name", found, "names must differ")
 
 
 class _Said(NamedTuple):
@@ -209,7 +220,7 @@ class _MessageReader:
         if written is not None:
             return (written,)
         label = block.source.get("media_type")
-        self._warn('image block stripped: unsupported media type "%s"', label)
+        self._warn(image_media.STRIPPED, label)
         return (image_media.placeholder(label),)
 
     def _tell_of_address(self) -> None:

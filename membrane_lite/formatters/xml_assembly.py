@@ -7,6 +7,7 @@ so that the next request repeats it. The blocks come from the whole text, by xml
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,12 +18,18 @@ from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen
 from ..values.tools import Tool, calls_of
 from .assembly import AnswerRecord, NativeAssembler, PieceBuffer
 from .stop_sequences import StopMatcher
+from .xml_markup import SPACE
 from .xml_reading import ParsedText, parse_text
 from .xml_stream import Depths, TagScanner
 from .xml_tags import CALLS_CLOSER, NAMESPACE, THINKING_CLOSER, THINKING_OPENER, WHITESPACE
 
 # Models write the tag in either spelling; only the plain one is among the stop sequences that are sent.
 CALLS_CLOSERS: Final = (CALLS_CLOSER, f"</{NAMESPACE}function_calls>")
+
+# The words of servers that stop at a sequence, leave it out, and say of it what they say of any end.
+SAYS_ONLY_STOP: Final = ("stop", "STOP")
+CALL_END: Final = re.compile(f"(?:</(?:{NAMESPACE})?invoke>|<(?:{NAMESPACE})?invoke{SPACE}[^<>]*/>)\\Z")
+LONGEST_CALL_END: Final = 1000
 
 
 class Carried(NamedTuple):
@@ -205,6 +212,8 @@ class XmlAssembler:
 
     def _finished(self, delta: Finished) -> Sequence[AnyEvent]:
         """A server that did not see the stop says why it ended; what counts is where we stopped."""
+        if self._stop is None and delta.stop_reason == "end_turn" and delta.provider_reason in SAYS_ONLY_STOP:
+            self._stop = CALLS_CLOSER if self._ends_behind_a_call() else None
         if self._stop is not None and delta.stop_reason != "refusal":
             delta = Finished(
                 "stop_sequence",
@@ -214,6 +223,11 @@ class XmlAssembler:
                 envelope=delta.envelope,
             )
         return self._beside(delta)
+
+    def _ends_behind_a_call(self) -> bool:
+        """Whether all that is missing is the end of the calls, where the server will have stopped."""
+        is_open = self.scanner.depths.function_calls > 0 and not self.scanner.in_data
+        return is_open and CALL_END.search(self.text.rstrip(WHITESPACE)[-LONGEST_CALL_END:]) is not None
 
     def _beside(self, delta: Delta) -> Sequence[AnyEvent]:
         """Kept as in native mode; events tell only of the text."""

@@ -22,7 +22,7 @@ from ..values.messages import Message
 from ..values.requests import ProviderRequest, Request
 from ..values.tools import ToolCall, ToolResult, calls_of, result_block
 from ..wire.json_text import compact
-from . import request_size
+from . import image_media, request_size
 from .base import BuildSettings, BuildsMessages, ToolTexts, build_options, provider_request
 from .call_ids import call_ids
 from .stop_sequences import StopMatcher
@@ -30,7 +30,7 @@ from .xml_assembly import CALLS_CLOSERS, Carried, XmlAssembler
 from .xml_reading import parse_calls
 from .xml_stream import TagScanner
 from .xml_tags import THINKING_OPENER, WHITESPACE
-from .xml_tools import split_results
+from .xml_tools import refused_images, split_results
 
 NO_INJECTION: Final = "injected_messages: left out, the XML tool mode has no place for them"
 
@@ -107,6 +107,8 @@ class XmlConversation:
         if injected and not self._warned:
             self._settings.warn(NO_INJECTION)
             self._warned = True
+        for label in refused_images(results):
+            self._settings.warn(image_media.STRIPPED, label)
         answered = with_missing(self._reading.pending, results)
         self._take_in()
         split = split_results(answered)

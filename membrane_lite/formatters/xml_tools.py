@@ -237,9 +237,18 @@ def _without_refused_images(result: ToolResult) -> ToolResult:
 
 
 def _accepted_or_said(part: Any) -> Any:
-    if not isinstance(part, Image) or part.source.get("type") != "base64" or image_media.media_type(part.source):
-        return part
-    return Text(image_media.placeholder(part.source.get("media_type")))
+    return Text(image_media.placeholder(part.source.get("media_type"))) if _is_refused(part) else part
+
+
+def refused_images(results: Sequence[ToolResult]) -> list[Any]:
+    """The declared types of the images that no provider takes."""
+    parts = [part for result in results if not isinstance(result.content, str) for part in result.content]
+    return [part.source.get("media_type") for part in parts if _is_refused(part)]
+
+
+def _is_refused(part: Any) -> bool:
+    is_image = isinstance(part, Image) and part.source.get("type") == "base64"
+    return is_image and image_media.media_type(part.source) is None
 
 
 def _images(result: ToolResult) -> list[Json]:

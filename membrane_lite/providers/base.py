@@ -22,7 +22,7 @@ from ..credentials.keys import Authorizer
 from ..error_table import REQUEST_ID_HEADERS, provider_error
 from ..errors import MembraneError, invalid, wrong_type
 from ..formatters import cache_markers
-from ..formatters.base import BuildSettings, Formatter, refuse_system_changes
+from ..formatters.base import BuildSettings, Formatter, check_formatter, refuse_system_changes
 from ..formatters.request_size import max_request_bytes
 from ..formatters.tool_names import STRICTEST, ToolNames
 from ..transport.interface import ByteStream, OpensRequests
@@ -149,6 +149,19 @@ class Adapter(Protocol):
     def stream(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]: ...
 
 
+def check_items(formatter: Formatter, adapter: object) -> None:
+    """Refuse input items of OpenAI's Responses API where another one is asked, before anything is sent.
+
+    Both say so in a class attribute, `writes_items` and `takes_items`. An adapter of the caller's own takes anything.
+    """
+    if getattr(formatter, "writes_items", False) and isinstance(adapter, HttpAdapter) and not adapter.takes_items:
+        raise MembraneError(
+            "unsupported",
+            f"formatter: {formatter.name!r} writes input items, which {adapter.name} does not take; pass "
+            f"formatter={type(adapter.default_formatter()).__name__}(), or none (nothing was sent)",
+        )
+
+
 def check_system_changes(messages: Iterable[Message], formatter: Formatter, adapter: object) -> None:
     """Refuse those that this formatter cannot write or this adapter cannot send, before anything is sent.
 
@@ -196,6 +209,7 @@ class HttpAdapter:
     name: str
     default_formatter: Callable[[], Formatter]
     takes_system_changes = False
+    takes_items = False
     tool_names: ToolNames = STRICTEST
     most_cache_markers: int = 0
 
@@ -280,9 +294,12 @@ class HttpAdapter:
         """
         output = None if schema is None else output_schema(schema, name=name, description=description)
         settings = BuildSettings(max_request_bytes=max_request_bytes(os.environ), tool_names=self.tool_names)
+        if formatter is not None:
+            check_formatter(formatter)
         chosen, asked = formatter or self.default_formatter(), read_request(request)
         conversation = chosen.conversation(asked, settings)
         check_system_changes(asked.messages, chosen, self)
+        check_items(chosen, self)
         check_output(output, asked, chosen)
         shaped = with_output(conversation.build(), output)
         http_request = self._request(shaped, self._body(shaped, stream), stream)

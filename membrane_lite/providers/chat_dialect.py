@@ -73,7 +73,8 @@ class ChatDialect(NamedTuple):
     template, so that the answer begins with the reasoning. tool_result_images: "media" shows the images of a tool's
     result to the model, "omit" only mentions them, "auto" goes by the model. output_form: how an answer is held to a
     schema: "strict", to the strict form that OpenAI defined; "json_schema", to the schema as it is; "prompt", by words
-    in the system text.
+    in the system text. refuses_blank_text: Claude may be behind it, which takes no blank text, and no beginning of an
+    answer that ends in white space.
     """
 
     most_stop_sequences: int = 4
@@ -86,6 +87,7 @@ class ChatDialect(NamedTuple):
     orphan_think_close: bool = False
     tool_result_images: str = "auto"
     output_form: OutputForm = "json_schema"
+    refuses_blank_text: bool = False
 
     def shows_tool_images(self, traits: ModelTraits) -> bool:
         return self.tool_result_images == "media" or (self.tool_result_images == "auto" and traits.image_input)
@@ -187,7 +189,21 @@ def system_messages(system: Any, dialect: ChatDialect) -> list[Json]:
 
 
 def chat_messages(messages: Iterable[Json], dialect: ChatDialect, traits: ModelTraits = ANY_MODEL) -> list[Json]:
-    return [written for message in messages for written in chat_message(message, dialect, traits)]
+    written = [each for message in messages for each in chat_message(message, dialect, traits)]
+    if dialect.refuses_blank_text and written and written[-1]["role"] == "assistant":
+        written[-1] = without_trailing_space(written[-1])
+    return written
+
+
+def without_trailing_space(message: Json) -> Json:
+    """A beginning of an answer, without the white space it ends in."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return {**message, "content": content.rstrip()}
+    if not content or content[-1].get("type") != "text":
+        return message
+    last = {**content[-1], "text": content[-1]["text"].rstrip()}
+    return {**message, "content": [*content[:-1], last]}
 
 
 def chat_message(message: Json, dialect: ChatDialect, traits: ModelTraits) -> list[Json]:
@@ -223,7 +239,7 @@ class WrittenMessage:
         PARTS.get(block["type"], WrittenMessage.refuse)(self, block)
 
     def text(self, block: Json) -> None:
-        if block["text"]:
+        if block["text"].strip() if self._dialect.refuses_blank_text else block["text"]:
             self._add_part({"type": "text", "text": block["text"]}, block)
 
     def image(self, block: Json) -> None:

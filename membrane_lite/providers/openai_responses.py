@@ -97,6 +97,7 @@ class OpenAIResponsesAPIAdapter(HttpAdapter):
     """
 
     default_formatter = OpenAIResponsesFormatter
+    takes_items = True
 
     def __init__(
         self,

@@ -46,6 +46,7 @@ DIALECT: Final = ChatDialect(
     takes_files=True,
     repetition_penalty=False,
     output_form="strict",
+    refuses_blank_text=True,
 )
 
 

@@ -12,6 +12,7 @@ import pytest
 from stage import FACES, STREAMED, Stage, complete, stage, stream, stream_yielding
 
 from membrane_lite import AbortController, MembraneError, Text, Thinking, ToolResultBlock, ToolUse
+from membrane_lite.formatters.image_media import placeholder
 from membrane_lite.formatters.xml_tags import NAMESPACE
 from membrane_lite.loopback import Reply
 from membrane_lite.values.tools import ToolCall, ToolResult
@@ -313,6 +314,21 @@ def test_images_among_results_become_a_user_turn_which_later_rounds_keep() -> No
     assert third[3]["content"][0]["text"].startswith(f"{after}Hm. {call('b')}{CLOSER}<function_results>\n")
 
 
+def test_an_image_that_no_provider_takes_is_text_in_the_result_and_warned_of() -> None:
+    drawing = {"type": "image", "source": {"type": "base64", "media_type": "image/svg+xml", "data": "PHN2Zz4="}}
+    logger = Heard()
+
+    def tool(calls: Any) -> Any:
+        return [{"tool_use_id": calls[0].id, "content": [{"type": "text", "text": "seen:"}, drawing]}]
+
+    with stage("anthropic", [stopped(call("a")), Reply("End.")], logger=logger) as on:
+        stream(on.membrane, TOOL_REQUEST, on_tool_calls=tool)
+        assert [message["role"] for message in on.provider.requests[1].json["messages"]] == ["user", "assistant"]
+    shown = f"<result>\n<stdout>\nseen:\n{placeholder('image/svg+xml')}\n</stdout>\n</result>"
+    assert last_texts(on)[1].endswith(f"<function_results>\n{shown}\n</function_results>")
+    assert logger.warnings == ['image block stripped: unsupported media type "image/svg+xml"']
+
+
 def test_results_stand_in_the_order_of_their_calls() -> None:
     two = call("a") + call("b").removeprefix("<function_calls>\n")
 
@@ -498,6 +514,25 @@ def test_what_ends_a_turn_that_is_resumed_again_and_again(
         response = face(on.membrane, REQUEST, **options)
     assert (response.stop_reason, on.provider.request_count) == (reason, requests)
     assert logger.warnings == warnings
+
+
+LIMITS = {
+    "the cap": ({"max_resumption_rounds": 1, "max_tool_depth": 50}, "round_limit"),
+    "the depth": ({"max_tool_depth": 1}, "stop_sequence"),
+}
+
+
+@pytest.mark.parametrize(("options", "reason"), LIMITS.values(), ids=LIMITS)
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_what_stopped_a_turn_at_its_limit_was_content_all_the_same(
+    face: Callable[..., Any], options: Any, reason: str
+) -> None:
+    script = [stopped("<thinking>" + LONG, "\nAnn:"), stopped(" said so, and", "\nAnn:"), Reply("never")]
+    with stage("anthropic", script, logger=Heard()) as on:
+        response, chunks = heard(face, on, REQUEST, **options)
+    thought = f"{LONG}\nAnn: said so, and\nAnn:"
+    assert (response.content, response.stop_reason) == ([Thinking(thought)], reason)
+    assert (response.raw_assistant_text, told(chunks)) == (f"<thinking>{thought}", [("thinking", thought)])
 
 
 def test_thirty_tool_rounds_are_no_resumptions() -> None:

@@ -307,6 +307,40 @@ def test_a_cancel_after_the_results_keeps_them() -> None:
         assert on.provider.request_count == 1
 
 
+def aborting(stream: Any, controller: AbortController) -> dict[str, Any]:
+    """Ways to end a stream that waits for results."""
+
+    def elsewhere() -> None:
+        thread = threading.Thread(target=stream.cancel)
+        thread.start()
+        thread.join()
+
+    return {"its signal": lambda: controller.abort("enough"), "another thread": elsewhere}
+
+
+@pytest.mark.parametrize("way", ["its signal", "another thread"])
+def test_a_stream_that_waits_for_results_is_aborted_too(way: str) -> None:
+    controller = AbortController()
+    with stage("anthropic", [Reply("Let me see.", BERN), SUNNY]) as on:
+        with on.membrane.stream_yielding(TOOL_REQUEST, signal=controller.signal, **OFF) as stream:
+            assert next(stream).type == "tool-calls"
+            aborting(stream, controller)[way]()
+            with pytest.raises(MembraneError, match=r"not waiting for tools \(status: done\)"):
+                stream.provide_tool_results([RESULT])
+            (event,) = stream
+        assert (event.type, event.reason, event.raw_assistant_text) == ("aborted", "user", "Let me see.")  # type: ignore
+        assert (stream.state, on.provider.request_count) == ("done", 1)
+
+
+def test_a_signal_that_fires_after_the_end_changes_nothing() -> None:
+    controller = AbortController()
+    with stage("anthropic", [SUNNY]) as on, on.membrane.stream_yielding(REQUEST, signal=controller.signal) as stream:
+        events: list[Any] = list(stream)
+        controller.abort()
+        stream.cancel()
+        assert (events[-1].type, events[-1].response.text, list(stream)) == ("complete", "It is sunny.", [])
+
+
 def test_a_call_with_broken_arguments_is_not_among_the_calls() -> None:
     broken = ToolCall("get_weather", "{", id="call_2")
     with waiting([Reply(broken, BERN), SUNNY]) as (stream, _):
@@ -358,6 +392,10 @@ INJECTED: dict[str, tuple[Any, list[str]]] = {
         ["tool_result", "User: One.", "Ann: Two."],
     ),
     "an empty one": ([{"content": []}], ["tool_result"]),
+    "the assistant's own, which is the beginning of its answer": (
+        [{"participant": "Claude", "content": "It is "}],
+        ["It is"],
+    ),
 }
 
 

@@ -55,7 +55,18 @@ PROMPTS: dict[str, tuple[list[Message], dict[str, Any], str]] = {
         "Claude: yo<|eot|>\n\nClaude:",
     ),
     "blank messages are left out": ([said("Ann", " \n"), said("Bob")], {}, "Claude:"),
-    "texts of a message are lines": ([said("Ann", "a", "", "b")], {}, "Ann: a\nb<|eot|>\n\nClaude:"),
+    "texts of a message are lines, an empty one too": (
+        [said("Ann", "a", "", "b")],
+        {},
+        "Ann: a\n\nb<|eot|>\n\nClaude:",
+    ),
+    "what carries a provider's item says nothing": (
+        [said("Ann", "a", Text("", raw_item={"type": "x"})), said("Bob", Text("", raw_item={"type": "x"}))],
+        {},
+        "Ann: a<|eot|>\n\nClaude:",
+    ),
+    "what only Python takes for blank": ([said("Ann", "\x1f")], {}, "Ann: \x1f<|eot|>\n\nClaude:"),
+    "what Python takes for none": ([said("Ann", "\ufeff")], {}, "Claude:"),
     "only text is said": (
         [said("Ann", "a", IMAGE, Thinking("t"), ToolUse("1", "f"), ToolResultBlock("1", "r"), "b")],
         {},

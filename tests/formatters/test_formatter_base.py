@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,13 +12,14 @@ from membrane_lite.formatters.base import (
     BuildResult,
     BuildSettings,
     Conversation,
+    check_formatter,
     ends_in_prefill,
     provider_request,
     thinking_parameter,
     tool_mode,
 )
 from membrane_lite.formatters.native import NativeFormatter
-from membrane_lite.values.content import Image, Text, ToolUse
+from membrane_lite.values.content import Image, Text, ToolResultBlock, ToolUse
 from membrane_lite.values.messages import Message
 from membrane_lite.values.requests import GenerationConfig, ProviderRequest, Request, ThinkingConfig
 from membrane_lite.values.tools import Tool, ToolResult
@@ -80,6 +82,55 @@ def test_a_mode_the_formatter_has_not(asked: str, able: dict[str, Any], tools: b
         tool_mode(request(asked, tools=tools), Some(**able))
     words = f"tool_mode: the formatter 'some' has no {mode} tools; use another formatter"
     assert (raised.value.type, raised.value.message) == ("unsupported", words)
+
+
+class Bare:
+    """A formatter of the caller's own that says less than it has to."""
+
+    name = "bare"
+
+    def __init__(self, **members: Any) -> None:
+        vars(self).update(members)
+
+
+ABLE = {"supports_native_tools": True, "supports_xml_tools": False, "configured_tool_mode": None, "conversation": len}
+
+NO_FORMATTERS: dict[str, tuple[Any, str]] = {
+    "a class": (NativeFormatter, f"formatter: found type {NativeFormatter!r}; expected an instance: NativeFormatter()"),
+    "a word": ("native", "formatter: str has no 'name'; expected a string"),
+    "silent of native tools": (Bare(), "formatter: Bare has no 'supports_native_tools'; expected True or False"),
+    "silent of xml tools": (
+        Bare(supports_native_tools=True),
+        "formatter: Bare has no 'supports_xml_tools'; expected True or False",
+    ),
+    "no flag": (
+        Bare(supports_native_tools="yes"),
+        "formatter.supports_native_tools: found str 'yes'; expected True or False",
+    ),
+    "silent of its mode": (
+        Bare(supports_native_tools=True, supports_xml_tools=True),
+        "formatter: Bare has no 'configured_tool_mode'; expected 'native', 'xml' or None",
+    ),
+    "of no known mode": (
+        Bare(**{**ABLE, "configured_tool_mode": "auto"}),
+        "formatter.configured_tool_mode: found str 'auto'; expected 'native', 'xml' or None",
+    ),
+    "builds nothing": (
+        Bare(**{**ABLE, "conversation": None}),
+        "formatter.conversation: found NoneType None; expected a method conversation(request, settings)",
+    ),
+}
+
+
+@pytest.mark.parametrize("given, words", NO_FORMATTERS.values(), ids=NO_FORMATTERS.keys())
+def test_what_is_no_formatter(given: Any, words: str) -> None:
+    with pytest.raises(MembraneError) as raised:
+        check_formatter(given)
+    assert (raised.value.type, raised.value.message) == ("invalid_request", words)
+
+
+def test_one_of_the_caller_s_own() -> None:
+    check_formatter(Bare(**ABLE))
 
 
 THINKING: dict[str, tuple[ThinkingConfig | None, int | None, Any]] = {
@@ -210,6 +261,28 @@ def test_a_conversation_grows_by_each_round() -> None:
         ),
     ]
     assert len(asked.messages) == 1
+
+
+class StillRunning(NativeFormatter):
+    """One of the caller's own that declares a call to be still running."""
+
+    def build_messages(self, messages: Any, options: Any) -> BuildResult:
+        return super().build_messages(messages, replace(options, pending_tool_call_ids=frozenset(["c1"])))
+
+
+def test_a_request_that_waits_for_a_result_is_not_sent() -> None:
+    asked = request(tools=True)
+    asked.messages.append(Message("Claude", [ToolUse("c1", "look")]))
+    with pytest.raises(MembraneError) as raised:
+        StillRunning().conversation(asked, BuildSettings()).build()
+    assert (raised.value.type, raised.value.retryable, raised.value.message) == (
+        "invalid_request",
+        False,
+        "messages: a tool call was declared to be still running (pending_tool_call_ids) and has no result yet; send "
+        "the request when its result is there (nothing was sent)",
+    )
+    asked.messages.append(Message("User", [ToolResultBlock("c1", "seen")]))
+    assert len(StillRunning().conversation(asked, BuildSettings()).build().messages) == 3
 
 
 ROLES = {

@@ -9,7 +9,9 @@ import pytest
 
 from membrane_lite.errors import MembraneError
 from membrane_lite.formatters.base import BuildOptions, BuildResult, BuildSettings
+from membrane_lite.formatters.image_media import placeholder
 from membrane_lite.formatters.openai_responses import FORMAT, OpenAIResponsesFormatter
+from membrane_lite.formatters.tool_names import ToolNames
 from membrane_lite.values.content import (
     Audio,
     Block,
@@ -31,6 +33,8 @@ Item = dict[str, Any]
 PNG = b64encode(b"\x89PNG\r\n\x1a\n0000").decode()
 PICTURE = Image({"type": "base64", "media_type": "image/jpeg", "data": PNG})
 PICTURE_PART = {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"}
+DRAWING = Image({"type": "base64", "media_type": "image/svg+xml", "data": "PHN2Zz4="})
+WITHHELD = {"type": "input_text", "text": placeholder("image/svg+xml")}
 PDF = Document({"type": "base64", "media_type": "application/pdf", "data": "QQ=="}, filename="a.pdf")
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e=="}
 SPOKEN = {"type": "message", "id": "msg_1", "role": "assistant", "phase": "commentary", "content": [{"x": 1}]}
@@ -92,6 +96,16 @@ ANN: dict[str, tuple[list[Block], list[Item]]] = {
         [ToolResultBlock("c1", [Text("sun"), PICTURE])],
         [output("c1", [heard("sun"), PICTURE_PART])],
     ),
+    "an image that the API does not accept is text": ([Text("a"), DRAWING], [said("user", heard("a"), WITHHELD)]),
+    "an image of no known type is text": (
+        [Image({"type": "base64", "data": "QQ=="})],
+        [said("user", heard(placeholder(None)))],
+    ),
+    "a result with such an image": (
+        [ToolResultBlock("c1", [Text("a"), DRAWING, PICTURE])],
+        [output("c1", [heard("a"), WITHHELD, PICTURE_PART])],
+    ),
+    "a result of such an image": ([ToolResultBlock("c1", [DRAWING])], [output("c1", [WITHHELD])]),
     "that a result is an error has no place": ([ToolResultBlock("c1", "no", is_error=True)], [output("c1", "no")]),
     "an item of this format goes as it is": ([own(Text(""), SEARCH)], [SEARCH]),
     "and one that names no format": ([own(Text(""), SEARCH, None)], [SEARCH]),
@@ -186,6 +200,21 @@ def test_tools_are_flat_functions_under_names_the_api_takes() -> None:
     assert (build(tools=[]).native_tools, build().native_tools) == ([], None)
 
 
+def test_a_call_in_a_history_has_the_name_that_the_adapter_s_rule_gives_its_tool() -> None:
+    history = Message("Claude", [ToolUse("c1", "fs.read"), ToolUse("c2", "n" * 70)])
+    rule = ToolNames(characters="a-zA-Z0-9_.-", longest=128)
+    assert build(history, tool_names=rule).messages == [
+        call("c1", "{}", "fs.read"),
+        call("c2", "{}", "n" * 70),
+    ]
+    assert build(history).messages[0] == call("c1", "{}", "fs_read")
+
+
+def test_an_item_of_two_messages_goes_twice() -> None:
+    message = Message("Claude", [own(Text("a"), SPOKEN)])
+    assert build(message, message).messages == [SPOKEN, SPOKEN]
+
+
 def test_stop_sequences_and_a_prefix() -> None:
     built = build(Message("Ann", [Text("a")]), additional_stop_sequences=["x"], context_prefix="p")
     assert built.stop_sequences == ["x"]
@@ -198,6 +227,12 @@ def test_what_the_api_does_not_take_is_left_out_with_a_warning() -> None:
     built = build(Message("Ann", [sound, Text("a")]), warn=lambda *words: warnings.append(words))
     assert built.messages == [said("user", heard("a"))]
     assert warnings == [("%s left out: the Responses API takes none as input", "audio")]
+
+
+def test_an_image_that_the_api_does_not_accept_is_warned_of() -> None:
+    warnings: list[Any] = []
+    build(Message("Ann", [DRAWING]), warn=lambda *words: warnings.append(words))
+    assert warnings == [('image block stripped: unsupported media type "%s"', "image/svg+xml")]
 
 
 def test_nothing_given_is_changed() -> None:

@@ -707,3 +707,17 @@ def test_a_refusal(given: Given, message: str) -> None:
     with pytest.raises(MembraneError) as failure:
         given.build()
     assert (failure.value.type, str(failure.value)) == ("unsupported", message)
+
+
+@pytest.mark.parametrize("mode", ["conversation", "system"])
+def test_tools_of_one_name_are_refused(mode: str) -> None:
+    given = Given([HI], {"tools": [Tool("a"), Tool("b"), Tool("a")]}, {"tool_injection_mode": mode})
+    with pytest.raises(MembraneError) as failure:
+        given.build()
+    words = "tools[2].name: found 'a', which is the name of tools[0] too; names must differ"
+    assert (failure.value.type, str(failure.value)) == ("invalid_request", words)
+
+
+def test_names_that_only_a_provider_would_take_for_one_are_two() -> None:
+    told = Given([HI], {"tools": [Tool("a:b"), Tool("a__b")]}).build().messages[-1]["content"]
+    assert told.count('<tool name="a') == 2
