@@ -80,7 +80,8 @@ class Membrane:
         self._adapter: Final = adapter
         if formatter is not None:
             check_formatter(formatter)
-        self._formatter: Final = formatter
+        default = getattr(adapter, "default_formatter", AnthropicXmlFormatter)
+        self._formatter: Final[Formatter] = formatter or default()
         if hooks is not None and not isinstance(hooks, Hooks):
             raise wrong_type("hooks", hooks, "a Hooks")
         self._hooks: Final = hooks or Hooks()
@@ -327,7 +328,7 @@ class Membrane:
         """A turn of this Membrane; `how` are fields of TurnOptions."""
         if formatter is not None:
             check_formatter(formatter)
-        chosen = formatter or self._formatter or getattr(self._adapter, "default_formatter", AnthropicXmlFormatter)()
+        chosen = formatter or self._formatter
         transcript = tool_mode(request, chosen) == "xml" and chosen.supports_xml_tools
         if transcript and how.get("streamed", True) and how.get("refusal_retries"):
             self._settings.warn("refusal_retries: left out, a streamed transcript is not sent again")

@@ -75,6 +75,8 @@ class Round(NamedTuple):
     @property
     def ordered_results(self) -> list[ToolResult]:
         """The results as their calls stand, for formats that pair them by place; those of no call last."""
+        if len(self.results) < 2:
+            return self.results
         places = {call.id: place for place, call in enumerate(self.calls)}
         return sorted(self.results, key=lambda result: places.get(result.tool_use_id, len(places)))
 
@@ -156,13 +158,13 @@ def response_of(
     requested: str,
     provider: str,
     assistant: str,
+    content: list[Block],
     raw_text: str,
 ) -> Response:
-    """The response of a turn that ended by itself; `rounds` holds at least one."""
+    """The response of a turn that ended by itself. rounds: one at least. content, raw_text: of all of them."""
     last = rounds[-1]
     record = last.record
     waits = [wait for done in rounds for wait in done.waits_ms]
-    content = content_of(rounds)
     return Response(
         content=content,
         stop_reason=last.stop_reason,

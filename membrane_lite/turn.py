@@ -236,16 +236,20 @@ class Turn:
 
     def _first_sending(self, provider_request: ProviderRequest, body: Any) -> None:
         """A round's first body is about to leave. What takes its place, after a failure or a refusal, is the same."""
-        tell, asked = (
-            self._options.on_cache_wire_receipt,
-            {**vars(provider_request), **provider_request.provider_params},
-        )
-        if isinstance(self._adapter, HttpAdapter) and self._adapter.most_cache_markers:
-            lost = cache_markers.count(asked) - cache_markers.count(body)
-            if lost > 0:
-                self._options.settings.warn(cache_markers.LEFT_OUT, lost)
+        self._warn_of_lost_markers(provider_request, body)
+        tell = self._options.on_cache_wire_receipt
         if tell is not None:
             own_code("on_cache_wire_receipt", tell, receipt_of(body))
+
+    def _warn_of_lost_markers(self, provider_request: ProviderRequest, body: Any) -> None:
+        """Of those that a hook or provider_params brought: the formatter has said what it left out."""
+        params = provider_request.provider_params
+        if not params and self._options.before_request is None:
+            return
+        if isinstance(self._adapter, HttpAdapter) and self._adapter.most_cache_markers:
+            lost = cache_markers.count({**vars(provider_request), **params}) - cache_markers.count(body)
+            if lost > 0:
+                self._warn(cache_markers.LEFT_OUT, lost)
 
     def _answer(
         self, assembler: Assembler, provider_request: ProviderRequest, sent: Sent, call_ends: float
@@ -362,6 +366,7 @@ class Turn:
 
     def _response(self, usage: Usage) -> Response:
         now, first = self._plan.clock.monotonic(), self._first_token
+        content = content_of(self._rounds)
         return response_of(
             self._rounds or [NO_ROUND],
             usage,
@@ -369,7 +374,8 @@ class Turn:
             requested=self._request.config.model,
             provider=self._provider,
             assistant=self.assistant,
-            raw_text=self._conversation.raw_text(content_of(self._rounds)),
+            content=content,
+            raw_text=self._conversation.raw_text(content),
         )
 
 

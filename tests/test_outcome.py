@@ -260,6 +260,7 @@ def test_a_response_of_two_rounds() -> None:
         requested="m",
         provider="mock",
         assistant="Bot",
+        content=content_of(rounds),
         raw_text="<t>verbatim</t>",
     )
     content = [Thinking("t"), Text("Let me look. "), CALL, ToolResultBlock("c1", "seen", False), Text("It is he")]
@@ -290,7 +291,9 @@ def test_a_response_of_two_rounds() -> None:
 def plain(counts: Mapping[str, Any] | None = None, **more: Any) -> Response:
     done = a_round(Text("a"), finished=Finished("end_turn", None), record=answer(counts), **more)
     usage = usage_of([done.record])
-    return response_of([done], usage, Timed(0.0, None), requested="m", provider="p", assistant="Claude", raw_text="")
+    return response_of(
+        [done], usage, Timed(0.0, None), requested="m", provider="p", assistant="Claude", content=[], raw_text=""
+    )
 
 
 def test_what_is_not_known_is_left_open() -> None:

@@ -17,7 +17,7 @@ from ..values.base import Json
 from ..values.content import Block, Text
 from ..values.deltas import Delta
 from ..values.events import AnyEvent
-from ..values.messages import DEFAULT_ASSISTANT, Message, has_system_change
+from ..values.messages import DEFAULT_ASSISTANT, Message, has_system_changes
 from ..values.requests import GenerationConfig, ProviderRequest, Request
 from ..values.tools import Tool, ToolCall, ToolResult
 from .assembly import AnswerRecord
@@ -235,7 +235,7 @@ def refuse_system_changes(
     """
     if no_tools is not None and tools_left(tools, messages):
         raise MembraneError("unsupported", no_tools)
-    if any(map(has_system_change, messages)):
+    if has_system_changes(messages):
         raise MembraneError(
             "unsupported",
             f"messages: the formatter {formatter!r} writes no system changes; pass formatter=NativeFormatter(), with "

@@ -9,7 +9,7 @@ of its own, which the API puts on the last block itself; it takes one of the fou
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..values.base import Json
 
@@ -48,20 +48,25 @@ def has_marker(messages: Sequence[Json]) -> bool:
     return any("cache_control" in block for message in messages for block in message["content"])
 
 
-def clamp(tools: list[Json] | None, system: Any, messages: Sequence[Json], *, most: int = MOST_MARKERS) -> int:
-    """Keep the `most` deepest markers, in document order: tools, system, messages. Changes the blocks in place.
+class Clamped(NamedTuple):
+    """How many markers a request keeps, and how many it has lost."""
 
-    Returns how many are left.
-    """
-    kept = []
-    for block in marked({"tools": tools, "system": system, "messages": messages}):
+    kept: int
+    lost: int
+
+
+def clamp(tools: list[Json] | None, system: Any, messages: Sequence[Json], *, most: int = MOST_MARKERS) -> Clamped:
+    """Keep the `most` deepest markers, in document order: tools, system, messages. Changes the blocks in place."""
+    asked, kept = marked({"tools": tools, "system": system, "messages": messages}), []
+    for block in asked:
         if _is_cacheable(block):
             kept.append(block)
         else:
             del block["cache_control"]
     for block in kept[: max(0, len(kept) - most)]:
         del block["cache_control"]
-    return min(len(kept), most)
+    left = min(len(kept), most)
+    return Clamped(left, len(asked) - left)
 
 
 def clamped(body: Json, *, most: int = MOST_MARKERS) -> Json:

@@ -25,26 +25,24 @@ class FloatingMarker:
 
     def __init__(self, ttl: str | None) -> None:
         self._ttl: Final = ttl
-        self._sent: list[tuple[str, Json]] = []
-        self._at = -1  # the place of the marker among the blocks that were sent
-        self._before: list[tuple[str, Json]] | None = None  # both of the round before; None in the first
+        self._sent: list[tuple[str, list[Json]]] = []  # the messages that were built last: role and blocks
+        self._at = -1  # the place of the marker among their blocks
+        self._before: list[tuple[str, Json]] | None = None  # the blocks of the round before; None in the first
         self._before_at = -1
 
     def next_round(self) -> None:
         """What was built last has been answered."""
-        self._before, self._before_at = self._sent, self._at
+        self._before, self._before_at = _blocks(self._sent), self._at
 
     def place(self, built: BuildResult) -> None:
         """Mark the messages of a round, in place."""
-        self._sent, self._at = [], -1
-        if not built.free_markers:
+        messages = built.messages if built.free_markers else ()
+        self._sent, self._at = [(message["role"], list(message["content"])) for message in messages], -1
+        if self._before is None or not self._sent:
+            return
+        if _blocks(self._sent)[: len(self._before)] != self._before:
             return
         places = [(message["content"], index) for message in built.messages for index in range(len(message["content"]))]
-        self._sent = [
-            (message["role"], cache_markers.bare(block)) for message in built.messages for block in message["content"]
-        ]
-        if self._before is None or self._sent[: len(self._before)] != self._before:
-            return
         newest = built.messages[-1]["content"]
         index = cache_markers.last_cacheable_block_index(newest)
         if index < 0:
@@ -60,6 +58,11 @@ class FloatingMarker:
         body = {"tools": built.native_tools, "system": built.system_content, "messages": built.messages}
         hours = all(_lasts_an_hour(block) for block in cache_markers.marked(body))
         return self._ttl if hours else None
+
+
+def _blocks(messages: list[tuple[str, list[Json]]]) -> list[tuple[str, Json]]:
+    """All blocks as the cache knows them, each with its role."""
+    return [(role, cache_markers.bare(block)) for role, content in messages for block in content]
 
 
 def _mark(place: tuple[list[Json], int], ttl: str | None) -> bool:

@@ -262,12 +262,11 @@ def _floating_marker(request: Request) -> FloatingMarker | None:
 def _clamped(tools: list[Json] | None, system: Any, messages: Sequence[Json], options: BuildOptions) -> int:
     """How many markers are kept: four at most, none where caching is off. Says so where some were asked for in vain."""
     if not options.prompt_caching:
-        return cache_markers.clamp(tools, system, messages, most=0)
-    asked = cache_markers.count({"tools": tools, "system": system, "messages": messages})
-    kept = cache_markers.clamp(tools, system, messages)
-    if kept < asked:
-        _warn(options, cache_markers.LEFT_OUT, asked - kept)
-    return kept
+        return cache_markers.clamp(tools, system, messages, most=0).kept
+    clamped = cache_markers.clamp(tools, system, messages)
+    if clamped.lost:
+        _warn(options, cache_markers.LEFT_OUT, clamped.lost)
+    return clamped.kept
 
 
 def _role(message: Message, options: BuildOptions) -> str:

@@ -265,11 +265,10 @@ def _settle_markers(system: list[Json] | None, messages: list[Json], options: Bu
     most = cache_markers.MOST_MARKERS if options.prompt_caching else 0
     if most and system and not cache_markers.has_marker([{"content": system}]):
         cache_markers.mark_last(system, options.cache_ttl)
-    found = cache_markers.count({"system": system, "messages": messages})
-    kept = cache_markers.clamp(None, system, messages, most=most)
-    if found > kept and most and options.warn is not None:
-        options.warn("%d of %d cache markers are left out: a request carries %d", found - kept, found, most)
-    return kept
+    clamped = cache_markers.clamp(None, system, messages, most=most)
+    if clamped.lost and most and options.warn is not None:
+        options.warn(cache_markers.LEFT_OUT, clamped.lost)
+    return clamped.kept
 
 
 def _stops(messages: Sequence[Message], options: BuildOptions, settings: TranscriptSettings) -> list[str]:

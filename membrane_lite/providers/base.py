@@ -29,7 +29,7 @@ from ..transport.interface import ByteStream, OpensRequests
 from ..values.base import Json
 from ..values.content import Block
 from ..values.deltas import AnswerHead, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
-from ..values.messages import Message, has_system_change
+from ..values.messages import Message, has_system_changes
 from ..values.reader import read_request
 from ..values.requests import ProviderRequest
 from ..version import VERSION
@@ -162,15 +162,16 @@ def check_items(formatter: Formatter, adapter: object) -> None:
         )
 
 
-def check_system_changes(messages: Iterable[Message], formatter: Formatter, adapter: object) -> None:
+def check_system_changes(messages: Sequence[Message], formatter: Formatter, adapter: object) -> None:
     """Refuse those that this formatter cannot write or this adapter cannot send, before anything is sent.
 
     Both say so in a class attribute, `takes_system_changes`; what has none takes none, a caller's own too.
     """
-    changes = [message for message in messages if has_system_change(message)]
-    if changes and not getattr(formatter, "takes_system_changes", False):
-        refuse_system_changes(changes, formatter.name)
-    if changes and not getattr(adapter, "takes_system_changes", False):
+    if not has_system_changes(messages):
+        return
+    if not getattr(formatter, "takes_system_changes", False):
+        refuse_system_changes(messages, formatter.name)
+    if not getattr(adapter, "takes_system_changes", False):
         raise MembraneError(
             "unsupported",
             f"messages: {provider_name(adapter)} sends no system changes; AnthropicAdapter does, or make the change in "

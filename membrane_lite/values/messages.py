@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .base import Record
-from .content import Block, Text, is_media, is_system_change, is_tool_use
+from .content import Block, SystemChange, Text, is_media, is_tool_use
 
 DEFAULT_ASSISTANT = "Claude"
 
@@ -49,8 +49,8 @@ def has_tool_use(message: Message) -> bool:
     return any(is_tool_use(block) for block in message.content)
 
 
-def has_system_change(message: Message) -> bool:
-    return any(is_system_change(block) for block in message.content)
+def has_system_changes(messages: Iterable[Message]) -> bool:
+    return any(isinstance(block, SystemChange) for message in messages for block in message.content)
 
 
 def user_side_name(assistant_participant: str) -> str:

@@ -675,7 +675,13 @@ WARNINGS: dict[str, tuple[Given, list[str]]] = {
         Given([said("Ann", ADDRESS, ADDRESS), said("Bob", ADDRESS)]),
         ["images given by URL are left out: a transcript takes them as base64 only"],
     ),
-    "too many markers": (SIX, ["2 of 6 cache markers are left out: a request carries 4"]),
+    "too many markers": (
+        SIX,
+        [
+            "2 cache markers were left out: a request carries at most four, the deepest, and none on thinking or blank "
+            "text"
+        ],
+    ),
     "markers that nobody wanted": (Given([HI], {"system_prompt": [Text("S", cache_control=HOUR)]}), []),
 }
 
