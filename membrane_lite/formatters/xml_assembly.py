@@ -17,6 +17,7 @@ from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen
 from ..values.tools import Tool, calls_of
 from .assembly import AnswerRecord, NativeAssembler, PieceBuffer
 from .stop_sequences import StopMatcher
+from .xml_markup import is_blank
 from .xml_reading import ParsedText, parse_text
 from .xml_stream import Depths, TagScanner
 from .xml_tags import CALLS_CLOSER, NAMESPACE, THINKING_CLOSER, THINKING_OPENER, WHITESPACE
@@ -177,8 +178,7 @@ class XmlAssembler:
         if isinstance(block, Text) and not block.is_carrier:
             return self._text(block.text) if block.text else ()
         self._inner.add(delta)
-        thought = block.thinking if isinstance(block, Thinking) else ""
-        return self._think(delta.index, thought) if thought else ()
+        return self._think(delta.index, block.thinking) if isinstance(block, Thinking) else ()
 
     def _thought(self, delta: ThinkingDelta) -> Sequence[AnyEvent]:
         self._inner.add(delta)
@@ -189,13 +189,19 @@ class XmlAssembler:
         return self._close_thinking() if delta.index == self._thinking else ()
 
     def _think(self, index: int, text: str) -> list[AnyEvent]:
-        if self._stop is not None:
+        if self._stop is not None or not text:
             return []
         events = []
         if self._thinking != index:
-            events = [*self._close_thinking(), *self._fed(self._held), *self._fed(THINKING_OPENER)]
+            events = [*self._close_thinking(), *self._fed(self._held)]
+            events += self._fed("" if self._has_thinking_opened() else THINKING_OPENER)
             self._held, self._thinking = "", index
         return [*events, *self._fed(text)]
+
+    def _has_thinking_opened(self) -> bool:
+        """The request has opened thinking, and nothing stands in it yet."""
+        opened = self.carried.inside == "thinking" and self.scanner.depths.thinking > 0
+        return opened and is_blank(self.carried.text + self._kept.text())
 
     def _close_thinking(self) -> list[AnyEvent]:
         if self._thinking is None:

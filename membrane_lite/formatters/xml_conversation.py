@@ -38,8 +38,10 @@ NO_INJECTION: Final = "injected_messages: left out, the XML tool mode has no pla
 class XmlConversation:
     """What was sent, what was said since, and the answer that is being read.
 
-    _tail is the last message's text, _said all that was written since the first request. Both hold only what has been
-    taken in: an answer is taken in when the turn goes on behind it, so that one that is refused leaves no trace.
+    _tail is the last message's text, _said all that was written since the first request, _turn what of it is the
+    model's turn: only there may a tag be open for what comes next, for what others wrote and what tools answered is
+    data. They hold only what has been taken in: an answer is taken in when the turn goes on behind it, so that one that
+    is refused leaves no trace.
     """
 
     def __init__(self, formatter: BuildsMessages, request: Request, settings: BuildSettings) -> None:
@@ -54,11 +56,11 @@ class XmlConversation:
         self._before: list[Json] = list(self._built.messages[:-1])
         self._tail = self._prefill
         self._said = ""
+        self._turn = THINKING_OPENER if self._thinks else ""
         self._index = 0
         self._answer: XmlAssembler | None = None
         self._warned = False
-        scanner = TagScanner()
-        scanner.push(self._prefill)
+        scanner = self._scanner()
         self._baseline: Final = scanner.depths
         self._carried = Carried("", [], _open_block(scanner))
 
@@ -71,10 +73,8 @@ class XmlConversation:
         return provider_request(self._request, replace(self._built, messages=messages))
 
     def assembler(self) -> XmlAssembler:
-        scanner = TagScanner(self._index)
-        scanner.push(self._prefill + self._said)
         self._answer = XmlAssembler(
-            scanner=scanner,
+            scanner=self._scanner(),
             stops=self._stops,
             carried=self._carried,
             tools=self._request.tools or (),
@@ -112,6 +112,7 @@ class XmlConversation:
         split = split_results(answered)
         suffix = "\n" + THINKING_OPENER if self._thinks else ""
         self._said += split.before + split.after + suffix
+        self._turn += suffix
         if split.images:
             self._before += [
                 {"role": "assistant", "content": (self._tail + split.before).rstrip(WHITESPACE)},
@@ -120,9 +121,7 @@ class XmlConversation:
             self._tail = split.after + suffix
         else:
             self._tail += split.before + suffix
-        scanner = TagScanner()
-        scanner.push(self._prefill + self._said)
-        self._carried = Carried("", [], _open_block(scanner))
+        self._carried = Carried("", [], _open_block(self._scanner()))
         events = [event for index, result in enumerate(results, self._index) for event in result_events(result, index)]
         self._index += len(results)
         return events
@@ -151,8 +150,15 @@ class XmlConversation:
         answer = self._reading
         self._tail += answer.text
         self._said += answer.text
+        self._turn += answer.text
         self._index = answer.scanner.take_index()
         self._answer = None
+
+    def _scanner(self) -> TagScanner:
+        """One that has seen the model's turn so far."""
+        scanner = TagScanner(self._index)
+        scanner.push(self._turn)
+        return scanner
 
     def _new_ids(self) -> Callable[[], str]:
         return call_ids(self._written_before)

@@ -440,6 +440,31 @@ def test_tags_left_open_by_others_resume_nothing() -> None:
     assert (on.provider.request_count, response.stop_reason) == (1, "stop_sequence")
 
 
+# What stands in the conversation, or in a result, opens nothing for the model.
+OF_OTHERS = {
+    "thinking": "what is <thinking> for?",
+    "half a tag": "is a <parameter b right?",
+    "a CDATA section": '<function_calls><invoke name="a"><parameter name="b"><![CDATA[c',
+}
+
+
+@pytest.mark.parametrize("said", OF_OTHERS.values(), ids=OF_OTHERS)
+def test_a_block_that_somebody_else_left_open_is_not_the_models(said: str) -> None:
+    request = {**REQUEST, "messages": [{"participant": "Ann", "content": said}]}
+    with stage("anthropic", [Reply("A tag.\nAnn: oh")]) as on:
+        response, chunks = heard(stream, on, request)
+    assert (response.content, chunks) == ([Text("A tag.")], [("A", "text", True), (" tag.", "text", True)])
+    assert response.details.stop.triggered_sequence == "\nAnn:"
+
+
+@pytest.mark.parametrize("said", OF_OTHERS.values(), ids=OF_OTHERS)
+def test_a_block_that_a_result_leaves_open_is_not_the_models(said: str) -> None:
+    with stage("anthropic", [stopped(call()), Reply("A tag.\nAnn: oh")]) as on:
+        response, chunks = heard(stream, on, TOOL_REQUEST, on_tool_calls=lambda calls: [ToolResult(calls[0].id, said)])
+    assert (response.content[-1], told(chunks)[-2:]) == (Text("A tag."), [("tool_result", said), ("text", "A tag.")])
+    assert (response.stop_reason, on.provider.request_count) == ("stop_sequence", 2)
+
+
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens"])
 def test_only_a_stop_sequence_is_an_accident(reason: str) -> None:
     with stage("anthropic", [Reply("<thinking>hm", stop_reason=reason)]) as on:
