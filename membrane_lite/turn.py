@@ -323,7 +323,10 @@ class Turn:
             return False
         if self._resumptions.count == TOLD_AT:
             self._warn("resumed at round %d after %r: %d input tokens so far", TOLD_AT, stop.sequence, self._input())
-        yield from self._conversation.resume()
+        events = self._conversation.resume()
+        # The turn may end before the next answer begins: the stop sequence is content now.
+        self._rounds[-1] = done._replace(content=self._conversation.assembler().content())
+        yield from events
         self._resuming = True
         return True
 

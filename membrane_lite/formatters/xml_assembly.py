@@ -121,11 +121,11 @@ class XmlAssembler:
             return None
         return FalseStop(finished.stop_sequence, len(self.text)) if any(now > then for now, then in open_) else None
 
-    def put_stop_back(self) -> Sequence[AnyEvent]:
+    @property
+    def stop_left_out(self) -> str:
+        """The stop sequence, "" where it is not known or stands in the text."""
         finished = self.record.finished
-        if self._closed or finished is None or not finished.stop_sequence:
-            return ()
-        return [*self._fed(finished.stop_sequence), *self.scanner.flush()]
+        return "" if self._closed or finished is None else finished.stop_sequence or ""
 
     # Text
 

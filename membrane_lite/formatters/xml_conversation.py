@@ -107,8 +107,9 @@ class XmlConversation:
         if injected and not self._warned:
             self._settings.warn(NO_INJECTION)
             self._warned = True
-        answered = with_missing(self._reading.pending, results)
-        self._take_in()
+        answer = self._reading
+        answered = with_missing(answer.pending, results)
+        self._take_in(answer.text, answer.scanner)
         split = split_results(answered)
         suffix = "\n" + THINKING_OPENER if self._thinks else ""
         self._said += split.before + split.after + suffix
@@ -131,9 +132,12 @@ class XmlConversation:
 
     def resume(self) -> Sequence[AnyEvent]:
         answer = self._reading
-        events = answer.put_stop_back()
-        carried = Carried(answer.carried.text + answer.text, answer.provided, answer.carried.inside)
-        self._take_in()
+        stop = answer.stop_left_out
+        carried = Carried(answer.carried.text + answer.text + stop, answer.provided, answer.carried.inside)
+        self._take_in(answer.text, answer.scanner)
+        scanner = self._scanner()  # a fresh one, to which a tag that the stop cut in two is still one
+        events = [*scanner.feed(stop), *scanner.flush()]
+        self._take_in(stop, scanner)
         self._carried = carried
         return events
 
@@ -145,13 +149,12 @@ class XmlConversation:
         assert self._answer is not None
         return self._answer
 
-    def _take_in(self) -> None:
-        """The answer is a part of the transcript now."""
-        answer = self._reading
-        self._tail += answer.text
-        self._said += answer.text
-        self._turn += answer.text
-        self._index = answer.scanner.take_index()
+    def _take_in(self, text: str, scanner: TagScanner) -> None:
+        """What the model wrote is a part of the transcript now. scanner: has told of it, to its end."""
+        self._tail += text
+        self._said += text
+        self._turn += text
+        self._index = scanner.take_index()
         self._answer = None
 
     def _scanner(self) -> TagScanner:

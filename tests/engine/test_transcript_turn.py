@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from stage import FACES, STREAMED, Stage, complete, stage, stream, stream_yielding
 
-from membrane_lite import AbortController, MembraneError, Text, Thinking, ToolResultBlock, ToolUse
+from membrane_lite import AbortController, Hooks, MembraneError, Text, Thinking, ToolResultBlock, ToolUse
 from membrane_lite.formatters.xml_tags import NAMESPACE
 from membrane_lite.loopback import Reply
 from membrane_lite.values.tools import ToolCall, ToolResult
@@ -416,6 +416,34 @@ def test_a_stop_inside_a_block_is_put_back_and_the_answer_goes_on(face: Callable
     assert response.raw_assistant_text == "<thinking>what would\nAnn: say?</thinking>Yes."
     assert told(chunks) == [("thinking", "what would\nAnn: say?"), ("text", "Yes.")]
     assert (response.stop_reason, response.details.timing.rounds) == ("end_turn", 2)
+
+
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_where_no_round_is_left_the_stop_that_was_put_back_is_content(face: Callable[..., Any]) -> None:
+    with stage("anthropic", [stopped("<thinking>what would", "\nAnn:")]) as on:
+        response = face(on.membrane, REQUEST, max_tool_depth=0)
+    assert response.raw_assistant_text == "<thinking>what would\nAnn:"
+    assert (response.content, response.stop_reason) == ([Thinking("what would\nAnn:")], "stop_sequence")
+
+
+def test_a_hook_that_fails_before_the_answer_goes_on() -> None:
+    def hook(request: Any, built: Any) -> None:
+        if built.messages[-1]["content"].endswith("\nAnn:"):
+            raise ValueError("no")
+
+    script = [stopped("<thinking>what would", "\nAnn:")]
+    with stage("anthropic", script, hooks=Hooks(before_request=hook)) as on, pytest.raises(MembraneError) as caught:
+        stream(on.membrane, REQUEST)
+    assert caught.value.raw_assistant_text == "<thinking>what would\nAnn:"
+    assert caught.value.partial_content == [Thinking("what would\nAnn:")]
+
+
+def test_a_stop_that_cuts_a_tag_in_two_leaves_it_a_tag() -> None:
+    request = {**REQUEST, "stop_sequences": ["ing>Y"]}
+    with stage("anthropic", [stopped("<thinking>hm</think", "ing>Y"), Reply("es.")]) as on:
+        response, chunks = heard(stream, on, request)
+    assert response.content == [Thinking("hm"), Text("Yes.")]
+    assert told(chunks)[-1] == ("text", "Yes.")
 
 
 def test_a_call_that_was_stopped_inside_runs_when_it_is_whole() -> None:
