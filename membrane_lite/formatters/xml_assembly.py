@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..resumption import FalseStop
-from ..values.content import Block, RedactedThinking, Text, Thinking
+from ..values.content import Block, RedactedThinking, Text, Thinking, ToolUse
 from ..values.deltas import BlockEnd, BlockStart, Delta, Finished, TextDelta, ThinkingDelta
 from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen
 from ..values.tools import Tool, calls_of
@@ -24,6 +24,10 @@ from .xml_tags import CALLS_CLOSER, NAMESPACE, THINKING_CLOSER, THINKING_OPENER,
 
 # Models write the tag in either spelling; only the plain one is among the stop sequences that are sent.
 CALLS_CLOSERS: Final = (CALLS_CLOSER, f"</{NAMESPACE}function_calls>")
+INVOKE_CLOSERS: Final = ("</invoke>", f"</{NAMESPACE}invoke>", "/>")
+
+# Servers of the chat format and Gemini name no stop sequence, and say of one what they say of an end.
+SAYS_NOTHING_OF_STOPS: Final = ("end_turn", "")
 
 
 class Carried(NamedTuple):
@@ -162,14 +166,27 @@ class XmlAssembler:
 
     def _closing_stop(self) -> str:
         """The stop sequence, where it is a closing tag: providers leave it out, and something would stay open."""
-        finished = self.record.finished
-        stop = finished.stop_sequence if finished is not None and finished.stop_reason == "stop_sequence" else None
-        if stop is None or self.scanner.in_data:
+        stop = None if self.scanner.in_data else self._stopped_at()
+        if stop is None:
             return ""
         if stop in CALLS_CLOSERS:
             self._closed = self.scanner.depths.function_calls > 0
             return stop if self._closed else ""
         return stop if stop.startswith("</") and self.false_stop() is None else ""
+
+    def _stopped_at(self) -> str | None:
+        finished = self.record.finished
+        if finished is None or finished.stop_reason == "stop_sequence":
+            return None if finished is None else finished.stop_sequence
+        return CALLS_CLOSER if finished.stop_reason in SAYS_NOTHING_OF_STOPS and self._ends_behind_a_call() else None
+
+    def _ends_behind_a_call(self) -> bool:
+        """In an open block of calls, right behind an invoke: only its closer can follow."""
+        text = self.text.rstrip(WHITESPACE)
+        if not text.endswith(INVOKE_CLOSERS) or not self._read().unclosed_tool_block:
+            return False
+        last = self._read().blocks[-1]
+        return not text.endswith("/>") or (isinstance(last, ToolUse) and last.unparseable_input is None)
 
     # Blocks beside the text
 

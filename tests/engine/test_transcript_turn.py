@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from stage import FACES, STREAMED, Stage, complete, stage, stream, stream_yielding
 
-from membrane_lite import AbortController, Hooks, MembraneError, Text, Thinking, ToolResultBlock, ToolUse
+from membrane_lite import AbortController, Hooks, MembraneError, Text, Thinking, ToolResultBlock, ToolUse, loopback
 from membrane_lite.formatters.xml_tags import NAMESPACE
 from membrane_lite.loopback import Reply
 from membrane_lite.values.tools import ToolCall, ToolResult
@@ -281,6 +281,62 @@ def test_calls_in_the_other_spelling_run_too() -> None:
     # "at" is missing, which is for the tool to say
     assert [(found.name, found.input) for found in response.tool_calls] == [("look", {})]
     assert response.text == "Blue."
+
+
+SERVERS_THAT_NAME_NO_STOP = {
+    "calls": call(),
+    "in the other spelling": call().replace("</invoke>", f"</{NAMESPACE}invoke>"),
+    "an empty one": '<function_calls>\n<invoke name="look"/>\n',
+}
+
+
+@pytest.mark.parametrize("calls", SERVERS_THAT_NAME_NO_STOP.values(), ids=SERVERS_THAT_NAME_NO_STOP)
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_a_server_that_stops_and_does_not_say_where_has_called_too(face: Callable[..., Any], calls: str) -> None:
+    with stage("chat", [Reply("Hm. " + calls), Reply("Blue.")]) as on:
+        response = face(on.membrane, TOOL_REQUEST, on_tool_calls=blue)
+    results = "<function_results>\n<result>\n<stdout>\nblue\n</stdout>\n</result>\n</function_results>"
+    assert response.raw_assistant_text == f"Hm. {calls}{CLOSER}{results}Blue."
+    assert [block.type for block in response.content] == ["text", "tool_use", "tool_result", "text"]
+    assert last_texts(on)[1].endswith(f"Hm. {calls}{CLOSER}{results}")
+
+
+CALLS_THAT_GO_ON = {
+    "text behind the call": call() + "So",
+    "the call is not whole": call()[:-10],
+    "an empty element in a value": '<function_calls>\n<invoke name="look">\n<parameter name="at">a<br/>',
+    "CDATA": '<function_calls>\n<invoke name="look">\n<parameter name="at"><![CDATA[a</invoke>',
+}
+
+
+@pytest.mark.parametrize("calls", CALLS_THAT_GO_ON.values(), ids=CALLS_THAT_GO_ON)
+def test_an_answer_that_ends_elsewhere_in_a_call_has_not(calls: str) -> None:
+    with stage("chat", [Reply(calls)]) as on:
+        response = stream(on.membrane, TOOL_REQUEST, on_tool_calls=blue)
+    assert (response.raw_assistant_text, response.details.stop.unclosed_tool_block) == (calls, True)
+    assert (response.tool_results, on.provider.request_count) == ([], 1)
+
+
+def test_a_server_that_reasons_beside_the_text_does_so_in_the_thinking_that_is_open() -> None:
+    script = [Reply(loopback.Thinking("hm"), call()), Reply(loopback.Thinking("so"), "Blue.")]
+    with stage("chat", script) as on:
+        response, chunks = heard(stream, on, THINKING, on_tool_calls=blue)
+    first, second = last_texts(on)
+    assert first.endswith("Claude: <thinking>")
+    assert second.startswith(f"{first}hm</thinking>\n{call()}{CLOSER}<function_results>\n")
+    assert second.endswith("</function_results>\n<thinking>")
+    assert [block.type for block in response.content] == ["thinking", "tool_use", "tool_result", "thinking", "text"]
+    assert [text for text, _, visible in chunks if visible] == ["\n", "\n", "Blue."]
+
+
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_a_server_that_takes_four_stops_is_watched_for_the_others(face: Callable[..., Any]) -> None:
+    names = ["Ann", "Bob", "Cy", "Dee", "Eve"]
+    request = {**REQUEST, "messages": [{"participant": name, "content": "hi"} for name in names]}
+    with stage("chat", [Reply("Yes.\nAnn: no")]) as on:
+        response = face(on.membrane, request)
+    assert on.provider.requests[0].json["stop"] == ["\nEve:", "\nDee:", "\nCy:", "\nBob:"]
+    assert (response.content, response.details.stop.triggered_sequence) == ([Text("Yes.")], "\nAnn:")
 
 
 @pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
