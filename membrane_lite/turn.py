@@ -186,7 +186,7 @@ class Turn:
             yield UsageSeen(usage)
             calls = self._conversation.calls(done.content, done.stop_reason) if self._options.runs_tools else []
             if calls:
-                yield from self._tools(done, calls)
+                yield from self._tools(done, calls, call_ends)
                 self._check(call_ends)
             elif not (yield from self._resumed(done)):
                 break
@@ -280,7 +280,7 @@ class Turn:
 
     # Tools
 
-    def _tools(self, done: Round, calls: Sequence[ToolCall]) -> Iterator[AnyEvent]:
+    def _tools(self, done: Round, calls: Sequence[ToolCall], call_ends: float) -> Iterator[AnyEvent]:
         """Give the calls out and take their results in. A call with broken arguments is answered, never run."""
         self._resumptions.progressed()
         texts = self._conversation.tool_texts(done.content, content_of(self._rounds))
@@ -290,7 +290,10 @@ class Turn:
         refused = [self._refused_call(call) for call in calls if call.unparseable_input is not None]
         self._results, self._injected = (), ()
         if whole:
+            self._check(call_ends)  # whoever has ended the call wants no tool to run
             yield ToolCalls(whole, self._context(done, texts))
+            if not self._results:
+                self._check(call_ends)  # ended instead of answered
         done.results.extend([*self._results, *refused])
         self.tool_depth += 1
         yield from self._conversation.add_results(done.content, done.ordered_results, self._injected)

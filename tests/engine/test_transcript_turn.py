@@ -645,6 +645,18 @@ def test_an_abort_gives_what_had_arrived() -> None:
     assert [found.name for found in result.tool_calls] == ["look"]
 
 
+@pytest.mark.parametrize("when", ["usage", "tool-calls"])
+def test_a_call_that_is_cancelled_before_its_tools_ran_asks_for_none(when: str) -> None:
+    seen: list[Any] = []
+    with stage("anthropic", [stopped(call())]) as on, on.membrane.stream_yielding(TOOL_REQUEST) as events:
+        for event in events:
+            seen.append(event)
+            if event.type == when:
+                events.cancel()
+    assert [event.type for event in seen[-2:]] == [when, "aborted"]
+    assert (seen[-1].raw_assistant_text, seen[-1].tool_results) == (call() + CLOSER, [])
+
+
 def test_refusals_are_not_sent_again_while_streaming() -> None:
     logger = Heard()
     with stage("anthropic", [Reply("No.", stop_reason="refusal")], logger=logger) as on:
