@@ -7,6 +7,7 @@ so that the next request repeats it. The blocks come from the whole text, by xml
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -283,23 +284,19 @@ def with_provided(blocks: Iterable[Block], provided: Sequence[Block]) -> list[Bl
     provider's goes in front, where signed thinking must stand; everything else follows.
     """
     thoughts = [block for block in provided if isinstance(block, Thinking)]
+    by_text: dict[str, deque[Thinking]] = {}
+    for thought in thoughts:
+        if thought.thinking:
+            by_text.setdefault(thought.thinking.strip(WHITESPACE), deque()).append(thought)
     merged: list[Block] = []
+    placed: set[int] = set()
     for block in blocks:
-        same = next((thought for thought in thoughts if _says_the_same(thought, block)), None)
-        if same is not None:
-            thoughts.remove(same)
-        merged.append(same or block)
+        same = by_text.get(block.thinking.strip(WHITESPACE)) if isinstance(block, Thinking) else None
+        merged.append(same.popleft() if same else block)
+        placed.add(id(merged[-1]))
     redacted = [block for block in provided if isinstance(block, RedactedThinking)]
     others = [block for block in provided if not isinstance(block, (Thinking, RedactedThinking))]
-    return [*thoughts, *redacted, *merged, *others]
-
-
-def _says_the_same(thought: Thinking, block: Block) -> bool:
-    return (
-        isinstance(block, Thinking)
-        and bool(thought.thinking)
-        and thought.thinking.strip(WHITESPACE) == block.thinking.strip(WHITESPACE)
-    )
+    return [*(thought for thought in thoughts if id(thought) not in placed), *redacted, *merged, *others]
 
 
 HANDLERS: Final[dict[type[Delta], Callable[[XmlAssembler, Any], Sequence[AnyEvent]]]] = {

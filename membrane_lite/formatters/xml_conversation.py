@@ -38,10 +38,9 @@ NO_INJECTION: Final = "injected_messages: left out, the XML tool mode has no pla
 class XmlConversation:
     """What was sent, what was said since, and the answer that is being read.
 
-    _tail is the last message's text, _said all that was written since the first request, _turn what of it is the
-    model's turn: only there may a tag be open for what comes next, for what others wrote and what tools answered is
-    data. They hold only what has been taken in: an answer is taken in when the turn goes on behind it, so that one that
-    is refused leaves no trace.
+    _tail is the last message's text, _said all that was written since the first request, _turn what of it may hold an
+    open tag: what the model wrote, for what others wrote and what tools answered is data. They hold only what has been
+    taken in: an answer is taken in when the turn goes on behind it, so that one that is refused leaves no trace.
     """
 
     def __init__(self, formatter: BuildsMessages, request: Request, settings: BuildSettings) -> None:
@@ -113,7 +112,7 @@ class XmlConversation:
         split = split_results(answered)
         suffix = "\n" + THINKING_OPENER if self._thinks else ""
         self._said += split.before + split.after + suffix
-        self._turn += suffix
+        self._turn = answer.scanner.openers + suffix  # all that its text comes to, and read again in each round
         if split.images:
             self._before += [
                 {"role": "assistant", "content": (self._tail + split.before).rstrip(WHITESPACE)},

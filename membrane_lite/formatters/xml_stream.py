@@ -81,6 +81,11 @@ class TagScanner:
         return Depths(**self._reader.depths)
 
     @property
+    def openers(self) -> str:
+        """Tags that open what is open."""
+        return "".join(f"<{name}>" * depth for name, depth in self._reader.depths.items())
+
+    @property
     def block_type(self) -> str:
         """The type of text that would begin a block here: thinking before tool_call before tool_result before text."""
         depths = self._reader.depths
