@@ -112,7 +112,8 @@ class XmlConversation:
         split = split_results(answered)
         suffix = "\n" + THINKING_OPENER if self._thinks else ""
         self._said += split.before + split.after + suffix
-        self._turn = answer.scanner.openers + suffix  # all that its text comes to, and read again in each round
+        # The openers are all that its text comes to, and it is read again in each round.
+        self._turn = answer.scanner.openers + ("" if answer.scanner.depths.thinking else suffix)
         if split.images:
             self._before += [
                 {"role": "assistant", "content": (self._tail + split.before).rstrip(WHITESPACE)},

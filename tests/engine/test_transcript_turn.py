@@ -549,6 +549,22 @@ def test_a_block_that_a_result_leaves_open_is_not_the_models(said: str) -> None:
     assert (response.stop_reason, on.provider.request_count) == ("stop_sequence", 2)
 
 
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_calls_that_thinking_only_mentions_are_not_open_behind_it(face: Callable[..., Any]) -> None:
+    thought = "<thinking>I write <function_calls> now.</thinking>"
+    with stage("anthropic", [stopped(thought + call()), stopped("Blue.", "\nAnn:")]) as on:
+        response, chunks = heard(face, on, TOOL_REQUEST, on_tool_calls=blue)
+    assert (on.provider.request_count, response.stop_reason) == (2, "stop_sequence")
+    assert (response.content[-1], told(chunks)[-1]) == (Text("Blue."), ("text", "Blue."))
+
+
+def test_thinking_that_was_open_around_the_calls_is_closed_once() -> None:
+    with stage("anthropic", [stopped("hm" + call()), stopped("so</thinking>Blue.", "\nAnn:")]) as on:
+        response, chunks = heard(stream, on, THINKING, on_tool_calls=blue)
+    assert last_texts(on)[1].endswith("</function_results>\n<thinking>")
+    assert (response.content[-2:], told(chunks)[-1]) == ([Thinking("so"), Text("Blue.")], ("text", "Blue."))
+
+
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens"])
 def test_only_a_stop_sequence_is_an_accident(reason: str) -> None:
     with stage("anthropic", [Reply("<thinking>hm", stop_reason=reason)]) as on:
