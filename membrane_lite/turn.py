@@ -107,7 +107,6 @@ class Turn:
         self._resumptions: Final = ResumptionGuard(options.max_resumption_rounds)
         self._resuming = False
         self._arriving: Assembler | None = None
-        self._answered: Assembler
         self._sent: Sent | None = None
         self._results: Sequence[ToolResult] = ()
         self._injected: Sequence[Message] = ()
@@ -191,7 +190,7 @@ class Turn:
             yield UsageSeen(usage)
             calls = self._conversation.calls(done.content, done.stop_reason) if self._options.runs_tools else []
             if calls:
-                yield from self._tools(done, calls)
+                yield from self._tools(done, calls, call_ends)
                 self._check(call_ends)
             elif not (yield from self._resumed(done)):
                 break
@@ -217,7 +216,7 @@ class Turn:
             yield from self._answer(assembler, provider_request, sent, call_ends)
             waits_ms += sent.waits_ms
             done = self._round_of(assembler, sent, waits_ms)
-            self._answered, self._arriving = assembler, None
+            self._arriving = None
             if done.stop_reason != "refusal" or refusals >= self._options.refusal_retries:
                 self._rounds.append(done)
                 return done
@@ -289,7 +288,7 @@ class Turn:
 
     # Tools
 
-    def _tools(self, done: Round, calls: Sequence[ToolCall]) -> Iterator[AnyEvent]:
+    def _tools(self, done: Round, calls: Sequence[ToolCall], call_ends: float) -> Iterator[AnyEvent]:
         """Give the calls out and take their results in. A call with broken arguments is answered, never run."""
         self._resumptions.progressed()
         texts = self._conversation.tool_texts(done.content, content_of(self._rounds))
@@ -299,7 +298,10 @@ class Turn:
         refused = [self._refused_call(call) for call in calls if call.unparseable_input is not None]
         self._results, self._injected = (), ()
         if whole:
+            self._check(call_ends)  # whoever has ended the call wants no tool to run
             yield ToolCalls(whole, self._context(done, texts))
+            if not self._results:
+                self._check(call_ends)  # ended instead of answered
         done.results.extend([*self._results, *refused])
         self.tool_depth += 1
         yield from self._conversation.add_results(done.content, done.ordered_results, self._injected)
@@ -330,9 +332,14 @@ class Turn:
             self._warn(RESUMPTION_WARNINGS[ended], stop.sequence, self._resumptions.count)
         elif self._resumptions.count == TOLD_AT:
             self._warn("resumed at round %d after %r: %d input tokens so far", TOLD_AT, stop.sequence, self._input())
-        if ended != "no_progress":  # what stopped it was content, also where nothing follows
-            yield from self._conversation.resume()
-        self._rounds[-1] = done._replace(content=self._answered.content(), stop_reason=ended or done.stop_reason)
+        if ended == "no_progress":
+            self._rounds[-1] = done._replace(stop_reason=ended)
+            return False
+        events = self._conversation.resume()
+        # What stopped it was content, also where nothing follows.
+        content = self._conversation.assembler().content()
+        self._rounds[-1] = done._replace(content=content, stop_reason=ended or done.stop_reason)
+        yield from events
         self._resuming = ended is None
         return self._resuming
 

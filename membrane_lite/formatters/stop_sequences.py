@@ -11,18 +11,26 @@ from typing import Final
 
 
 class StopMatcher:
-    """sequences: what stops the text; empty ones stop nothing. Of two that begin at one place the first listed wins."""
+    """sequences: what stops the text; empty ones stop nothing.
+
+    The one that is whole first stops it, as it would at a server; of two that end at one place the longer.
+    """
 
     def __init__(self, sequences: Sequence[str]) -> None:
         self._sequences: Final = [sequence for sequence in sequences if sequence]
         self._longest: Final = max(map(len, self._sequences), default=0)
-        self._whole: Final = re.compile("|".join(map(re.escape, self._sequences)) or r"(?!)")
+        shortest_first = sorted(self._sequences, key=len)
+        self._whole: Final = re.compile("|".join(map(re.escape, shortest_first)) or r"(?!)")
         firsts = dict.fromkeys(sequence[0] for sequence in self._sequences)
         self._first: Final = re.compile("|".join(map(re.escape, firsts)) or r"(?!)")
 
     def first(self, text: str, start: int) -> re.Match[str] | None:
-        """The earliest stop sequence from `start` on."""
-        return self._whole.search(text, start)
+        """The stop sequence that ends first, of those from `start` on."""
+        found = inner = self._whole.search(text, start)
+        while inner is not None:  # what ends before it stands inside it
+            found = inner
+            inner = self._whole.search(text, found.start() + 1, found.end() - 1)
+        return found
 
     def partial(self, text: str, start: int) -> int:
         """Where, from `start` on, the end of `text` may be the beginning of a stop sequence; len(text) if nowhere."""

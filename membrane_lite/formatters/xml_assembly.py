@@ -7,29 +7,28 @@ so that the next request repeats it. The blocks come from the whole text, by xml
 
 from __future__ import annotations
 
-import re
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..resumption import FalseStop
-from ..values.content import Block, RedactedThinking, Text, Thinking
+from ..values.content import Block, RedactedThinking, Text, Thinking, ToolUse
 from ..values.deltas import BlockEnd, BlockStart, Delta, Finished, TextDelta, ThinkingDelta
 from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen
 from ..values.tools import Tool, calls_of
 from .assembly import AnswerRecord, NativeAssembler, PieceBuffer
 from .stop_sequences import StopMatcher
-from .xml_markup import SPACE
+from .xml_markup import is_blank
 from .xml_reading import ParsedText, parse_text
 from .xml_stream import Depths, TagScanner
 from .xml_tags import CALLS_CLOSER, NAMESPACE, THINKING_CLOSER, THINKING_OPENER, WHITESPACE
 
 # Models write the tag in either spelling; only the plain one is among the stop sequences that are sent.
 CALLS_CLOSERS: Final = (CALLS_CLOSER, f"</{NAMESPACE}function_calls>")
+INVOKE_CLOSERS: Final = ("</invoke>", f"</{NAMESPACE}invoke>", "/>")
 
-# The words of servers that stop at a sequence, leave it out, and say of it what they say of any end.
-SAYS_ONLY_STOP: Final = ("stop", "STOP")
-CALL_END: Final = re.compile(f"(?:</(?:{NAMESPACE})?invoke>|<(?:{NAMESPACE})?invoke{SPACE}[^<>]*/>)\\Z")
-LONGEST_CALL_END: Final = 1000
+# Servers of the chat format and Gemini name no stop sequence, and say of one what they say of an end.
+SAYS_NOTHING_OF_STOPS: Final = ("end_turn", "")
 
 
 class Carried(NamedTuple):
@@ -127,11 +126,11 @@ class XmlAssembler:
             return None
         return FalseStop(finished.stop_sequence, len(self.text)) if any(now > then for now, then in open_) else None
 
-    def put_stop_back(self) -> Sequence[AnyEvent]:
+    @property
+    def stop_left_out(self) -> str:
+        """The stop sequence, "" where it is not known or stands in the text."""
         finished = self.record.finished
-        if self._closed or finished is None or not finished.stop_sequence:
-            return ()
-        return [*self._fed(finished.stop_sequence), *self.scanner.flush()]
+        return "" if self._closed or finished is None else finished.stop_sequence or ""
 
     # Text
 
@@ -184,8 +183,7 @@ class XmlAssembler:
         if isinstance(block, Text) and not block.is_carrier:
             return self._text(block.text) if block.text else ()
         self._inner.add(delta)
-        thought = block.thinking if isinstance(block, Thinking) else ""
-        return self._think(delta.index, thought) if thought else ()
+        return self._think(delta.index, block.thinking) if isinstance(block, Thinking) else ()
 
     def _thought(self, delta: ThinkingDelta) -> Sequence[AnyEvent]:
         self._inner.add(delta)
@@ -196,13 +194,19 @@ class XmlAssembler:
         return self._close_thinking() if delta.index == self._thinking else ()
 
     def _think(self, index: int, text: str) -> list[AnyEvent]:
-        if self._stop is not None:
+        if self._stop is not None or not text:
             return []
         events = []
         if self._thinking != index:
-            events = [*self._close_thinking(), *self._fed(self._held), *self._fed(THINKING_OPENER)]
+            events = [*self._close_thinking(), *self._fed(self._held)]
+            events += self._fed("" if self._has_thinking_opened() else THINKING_OPENER)
             self._held, self._thinking = "", index
         return [*events, *self._fed(text)]
+
+    def _has_thinking_opened(self) -> bool:
+        """The request has opened thinking, and nothing stands in it yet."""
+        opened = self.carried.inside == "thinking" and self.scanner.depths.thinking > 0
+        return opened and is_blank(self.carried.text + self._kept.text())
 
     def _close_thinking(self) -> list[AnyEvent]:
         if self._thinking is None:
@@ -211,9 +215,9 @@ class XmlAssembler:
         return self._fed(THINKING_CLOSER + "\n")
 
     def _finished(self, delta: Finished) -> Sequence[AnyEvent]:
-        """A server that did not see the stop says why it ended; what counts is where we stopped."""
-        if self._stop is None and delta.stop_reason == "end_turn" and delta.provider_reason in SAYS_ONLY_STOP:
-            self._stop = CALLS_CLOSER if self._ends_behind_a_call() else None
+        """A server that did not see the stop, or does not tell, says why it ended; what counts is where it was."""
+        if self._stop is None and delta.stop_reason in SAYS_NOTHING_OF_STOPS and self._ends_behind_a_call():
+            self._stop = CALLS_CLOSER
         if self._stop is not None and delta.stop_reason != "refusal":
             delta = Finished(
                 "stop_sequence",
@@ -225,9 +229,12 @@ class XmlAssembler:
         return self._beside(delta)
 
     def _ends_behind_a_call(self) -> bool:
-        """Whether all that is missing is the end of the calls, where the server will have stopped."""
-        is_open = self.scanner.depths.function_calls > 0 and not self.scanner.in_data
-        return is_open and CALL_END.search(self.text.rstrip(WHITESPACE)[-LONGEST_CALL_END:]) is not None
+        """In an open block of calls, right behind an invoke: only its closer can follow, and servers leave it out."""
+        text = self.text.rstrip(WHITESPACE)
+        if self.scanner.in_data or not text.endswith(INVOKE_CLOSERS) or not self._read().unclosed_tool_block:
+            return False
+        last = self._read().blocks[-1]
+        return not text.endswith("/>") or (isinstance(last, ToolUse) and last.unparseable_input is None)
 
     def _beside(self, delta: Delta) -> Sequence[AnyEvent]:
         """Kept as in native mode; events tell only of the text."""
@@ -274,23 +281,19 @@ def with_provided(blocks: Iterable[Block], provided: Sequence[Block]) -> list[Bl
     provider's goes in front, where signed thinking must stand; everything else follows.
     """
     thoughts = [block for block in provided if isinstance(block, Thinking)]
+    by_text: dict[str, deque[Thinking]] = {}
+    for thought in thoughts:
+        if thought.thinking:
+            by_text.setdefault(thought.thinking.strip(WHITESPACE), deque()).append(thought)
     merged: list[Block] = []
+    placed: set[int] = set()
     for block in blocks:
-        same = next((thought for thought in thoughts if _says_the_same(thought, block)), None)
-        if same is not None:
-            thoughts.remove(same)
-        merged.append(same or block)
+        same = by_text.get(block.thinking.strip(WHITESPACE)) if isinstance(block, Thinking) else None
+        merged.append(same.popleft() if same else block)
+        placed.add(id(merged[-1]))
     redacted = [block for block in provided if isinstance(block, RedactedThinking)]
     others = [block for block in provided if not isinstance(block, (Thinking, RedactedThinking))]
-    return [*thoughts, *redacted, *merged, *others]
-
-
-def _says_the_same(thought: Thinking, block: Block) -> bool:
-    return (
-        isinstance(block, Thinking)
-        and bool(thought.thinking)
-        and thought.thinking.strip(WHITESPACE) == block.thinking.strip(WHITESPACE)
-    )
+    return [*(thought for thought in thoughts if id(thought) not in placed), *redacted, *merged, *others]
 
 
 HANDLERS: Final[dict[type[Delta], Callable[[XmlAssembler, Any], Sequence[AnyEvent]]]] = {

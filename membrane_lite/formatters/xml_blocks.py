@@ -70,15 +70,6 @@ def _is_answered(source: Marked, span: Span) -> bool:
     )
 
 
-def depths(tags: Sequence[Tag]) -> dict[str, int]:
-    """How many blocks of each name are open at the end, as the stream's scanner counts them."""
-    found = dict.fromkeys(BLOCK_TYPES, 0)
-    for tag in tags:
-        if tag.name in found:
-            found[tag.name] = max(0, found[tag.name] + (1 if tag.form == "open" else -1))
-    return found
-
-
 def _pairs(tags: Sequence[Tag], places: Iterable[int]) -> list[Span]:
     waiting: dict[str, list[int]] = {name: [] for name in BLOCK_TYPES}
     pairs: list[Span] = []

@@ -38,7 +38,8 @@ NO_INJECTION: Final = "injected_messages: left out, the XML tool mode has no pla
 class XmlConversation:
     """What was sent, what was said since, and the answer that is being read.
 
-    _tail is the last message's text, _said all that was written since the first request. Both hold only what has been
+    _tail is the last message's text, _said all that was written since the first request, _turn what of it may hold an
+    open tag: what the model wrote, for what others wrote and what tools answered is data. They hold only what has been
     taken in: an answer is taken in when the turn goes on behind it, so that one that is refused leaves no trace.
     """
 
@@ -54,11 +55,11 @@ class XmlConversation:
         self._before: list[Json] = list(self._built.messages[:-1])
         self._tail = self._prefill
         self._said = ""
+        self._turn = THINKING_OPENER if self._thinks else ""
         self._index = 0
         self._answer: XmlAssembler | None = None
         self._warned = False
-        scanner = TagScanner()
-        scanner.push(self._prefill)
+        scanner = self._scanner()
         self._baseline: Final = scanner.depths
         self._carried = Carried("", [], _open_block(scanner))
 
@@ -71,10 +72,8 @@ class XmlConversation:
         return provider_request(self._request, replace(self._built, messages=messages))
 
     def assembler(self) -> XmlAssembler:
-        scanner = TagScanner(self._index)
-        scanner.push(self._prefill + self._said)
         self._answer = XmlAssembler(
-            scanner=scanner,
+            scanner=self._scanner(),
             stops=self._stops,
             carried=self._carried,
             tools=self._request.tools or (),
@@ -109,11 +108,14 @@ class XmlConversation:
             self._warned = True
         for label in refused_images(results):
             self._settings.warn(image_media.STRIPPED, label)
-        answered = with_missing(self._reading.pending, results)
-        self._take_in()
+        answer = self._reading
+        answered = with_missing(answer.pending, results)
+        self._take_in(answer.text, answer.scanner)
         split = split_results(answered)
         suffix = "\n" + THINKING_OPENER if self._thinks else ""
         self._said += split.before + split.after + suffix
+        # The openers are all that its text comes to, and it is read again in each round.
+        self._turn = answer.scanner.openers + ("" if answer.scanner.depths.thinking else suffix)
         if split.images:
             self._before += [
                 {"role": "assistant", "content": (self._tail + split.before).rstrip(WHITESPACE)},
@@ -122,9 +124,7 @@ class XmlConversation:
             self._tail = split.after + suffix
         else:
             self._tail += split.before + suffix
-        scanner = TagScanner()
-        scanner.push(self._prefill + self._said)
-        self._carried = Carried("", [], _open_block(scanner))
+        self._carried = Carried("", [], _open_block(self._scanner()))
         events = [event for index, result in enumerate(results, self._index) for event in result_events(result, index)]
         self._index += len(results)
         return events
@@ -134,9 +134,12 @@ class XmlConversation:
 
     def resume(self) -> Sequence[AnyEvent]:
         answer = self._reading
-        events = answer.put_stop_back()
-        carried = Carried(answer.carried.text + answer.text, answer.provided, answer.carried.inside)
-        self._take_in()
+        stop = answer.stop_left_out
+        carried = Carried(answer.carried.text + answer.text + stop, answer.provided, answer.carried.inside)
+        self._take_in(answer.text, answer.scanner)
+        scanner = self._scanner()  # a fresh one, to which a tag that the stop cut in two is still one
+        events = [*scanner.feed(stop), *scanner.flush()]
+        self._take_in(stop, scanner)
         self._carried = carried
         return events
 
@@ -148,13 +151,19 @@ class XmlConversation:
         assert self._answer is not None
         return self._answer
 
-    def _take_in(self) -> None:
-        """The answer is a part of the transcript now."""
-        answer = self._reading
-        self._tail += answer.text
-        self._said += answer.text
-        self._index = answer.scanner.take_index()
+    def _take_in(self, text: str, scanner: TagScanner) -> None:
+        """What the model wrote is a part of the transcript now. scanner: has told of it, to its end."""
+        self._tail += text
+        self._said += text
+        self._turn += text
+        self._index = scanner.take_index()
         self._answer = None
+
+    def _scanner(self) -> TagScanner:
+        """One that has seen the model's turn so far."""
+        scanner = TagScanner(self._index)
+        scanner.push(self._turn)
+        return scanner
 
     def _new_ids(self) -> Callable[[], str]:
         return call_ids(self._written_before)

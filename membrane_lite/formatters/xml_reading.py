@@ -18,11 +18,12 @@ from typing import Final, NamedTuple
 
 from ..values.content import Block, Text, Thinking, ToolUse
 from ..values.tools import Tool
-from .xml_blocks import Span, closed_blocks, depths, inside, outside, unanswered_calls, unfinished_calls, whole
+from .xml_blocks import Span, closed_blocks, inside, outside, unanswered_calls, unfinished_calls, whole
 from .xml_calls import Call, read_calls, read_unfinished
 from .xml_markup import CALLS, RESULTS, SPACE, THINKING, Marked, Tag, is_blank, marked
 from .xml_results import Unclaimed, read_results
 from .xml_signatures import Signatures
+from .xml_stream import TagScanner
 from .xml_tags import BLOCK_TYPES, NAMESPACE, WHITESPACE
 
 
@@ -99,7 +100,9 @@ def ends_with_partial_tool_block(text: str) -> bool:
 
 def has_unclosed_xml_block(text: str) -> bool:
     """Whether the text ends inside thinking, calls or results."""
-    return any(depths(marked(text).tags).values())
+    scanner = TagScanner()
+    scanner.push(text)
+    return any(scanner.depths)
 
 
 class _Reading:

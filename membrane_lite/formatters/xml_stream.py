@@ -81,6 +81,11 @@ class TagScanner:
         return Depths(**self._reader.depths)
 
     @property
+    def openers(self) -> str:
+        """Tags that open what is open."""
+        return "".join(f"<{name}>" for name in self._reader.open)
+
+    @property
     def block_type(self) -> str:
         """The type of text that would begin a block here: thinking before tool_call before tool_result before text."""
         depths = self._reader.depths
@@ -134,10 +139,11 @@ class _TagReader:
     after another section; it is None where no section may begin.
     """
 
-    __slots__ = ("_carry", "_gap", "_held", "_reread", "_seeded", "_state", "_tag", "depths")
+    __slots__ = ("_carry", "_gap", "_held", "_in_invoke", "_reread", "_seeded", "_state", "_tag", "depths", "open")
 
     def __init__(self) -> None:
-        self.depths: Final = dict.fromkeys(BLOCK_TYPES, 0)
+        self.open: Final[list[str]] = []  # names, the outermost first
+        self.depths: Final = dict.fromkeys(BLOCK_TYPES, 0)  # how often each stands in `open`
         self._state: _State = "text"
         self._tag = _NO_TAG  # the one whose attributes are being read
         self._carry = ""
@@ -145,6 +151,7 @@ class _TagReader:
         self._seeded = 0
         self._held = PieceBuffer()
         self._gap: str | None = None
+        self._in_invoke = False
 
     @property
     def in_data(self) -> bool:
@@ -232,9 +239,27 @@ class _TagReader:
     def _counted(self) -> _Tag:
         tag = self._tag
         if tag.name in self.depths:
-            self.depths[tag.name] = max(0, self.depths[tag.name] + (1 if tag.opens else -1))
+            self._count(tag)
+        if tag.name in ("invoke", "function_calls"):
+            self._in_invoke = tag == _INVOKE and self.depths["function_calls"] > 0
         self._gap = "\n" if tag == _DATA_TAKER and self.depths["function_calls"] else None
         return tag
+
+    def _count(self, tag: _Tag) -> None:
+        """A block that ends, ends what was opened in it and not closed: that was only mentioned."""
+        if tag.opens:
+            self.open.append(tag.name)
+            self.depths[tag.name] += 1
+            return
+        ended = "" if self._ends_a_block(tag.name) else tag.name
+        while ended != tag.name:
+            ended = self.open.pop()
+            self.depths[ended] -= 1
+
+    def _ends_a_block(self, name: str) -> bool:
+        """Inside an invoke a closer of what was opened outside is data; calls end there all the same."""
+        is_data = self._in_invoke and name != "function_calls" and self.open[-1:] != [name]
+        return self.depths[name] > 0 and not is_data
 
     def _unseeded(self, text: str, start: int, end: int) -> str:
         return text[max(start, self._seeded) : end]
@@ -251,6 +276,7 @@ class _Head(NamedTuple):
 
 
 _NO_TAG: Final = _Tag("", opens=False)
+_INVOKE: Final = _Tag("invoke", opens=True)
 _DATA_TAKER: Final = _Tag("parameter", opens=True)
 _MORE: Final = _Head("text", _NO_TAG)  # not yet a head
 

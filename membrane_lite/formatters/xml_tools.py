@@ -161,12 +161,16 @@ def _calls_block(calls: Sequence[ToolUse]) -> str:
 
 
 def _invoke(call: ToolUse) -> Iterator[str]:
-    """Names are written as they are. The input of a custom tool, which is no mapping, becomes its one parameter."""
+    """Names are written unescaped. The input of a custom tool, which is no mapping, becomes its one parameter."""
     parameters = call.input if isinstance(call.input, dict) else {"input": call.input}
-    yield f'<invoke name="{call.name}">'
+    yield f"<invoke name={_quoted(call.name)}>"
     for name, value in ordered(parameters):
-        yield f'<parameter name="{name}">{_value(value)}</parameter>'
+        yield f"<parameter name={_quoted(name)}>{_value(value)}</parameter>"
     yield "</invoke>"
+
+
+def _quoted(name: str) -> str:
+    return f"'{name}'" if '"' in name and "'" not in name else f'"{name}"'
 
 
 def _value(value: Json) -> str:

@@ -18,8 +18,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from membrane_lite.error_table import provider_error
 from membrane_lite.formatters.tool_pairs import repair
+from membrane_lite.formatters.xml_assembly import with_provided
 from membrane_lite.formatters.xml_reading import parse_text
 from membrane_lite.formatters.xml_stream import TagScanner
+from membrane_lite.values.content import Block, Text, Thinking
 from membrane_lite.wire.sse import iter_events
 
 RUNS = 5
@@ -71,6 +73,12 @@ MANY_CALLS, ANSWER = CALL * 1_000, "<result>r</result>"
 CALL_AND_RESULT = CALL + "<function_results><result><stdout>r</stdout></result></function_results>"
 
 
+def thoughts(times: int) -> Callable[[], object]:
+    thinking = [Thinking(f"hm {number}", "signature") for number in range(2_000 * times)]
+    blocks: list[Block] = [block for thought in thinking for block in (Text("so"), Thinking(thought.thinking))]
+    return lambda: with_provided(blocks, thinking)
+
+
 def history(times: int) -> Callable[[], object]:
     rounds: list[Any] = [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}]
     for number in range(1_000 * times):
@@ -110,6 +118,7 @@ ROWS: dict[str, Callable[[int], Callable[[], object]]] = {
     "xml read: many sections": reading(DATA, "a]]><![CDATA[", 50_000),
     "xml read: calls and results": reading("", CALL_AND_RESULT, 500),
     "xml read: results of many calls": reading(MANY_CALLS + "<function_results>", ANSWER, 1_000, "</function_results>"),
+    "xml: thinking beside the text": thoughts,
     "tool pairs: a long history": history,
     "errors: words of a pattern": refusal("invalid signature ", 10_000),
     "errors: tags without an end": refusal("<title", 30_000),

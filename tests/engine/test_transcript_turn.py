@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from stage import FACES, STREAMED, Stage, complete, stage, stream, stream_yielding
 
-from membrane_lite import AbortController, MembraneError, Text, Thinking, ToolResultBlock, ToolUse
+from membrane_lite import AbortController, Hooks, MembraneError, Text, Thinking, ToolResultBlock, ToolUse, loopback
 from membrane_lite.formatters.image_media import placeholder
 from membrane_lite.formatters.xml_tags import NAMESPACE
 from membrane_lite.loopback import Reply
@@ -284,6 +284,62 @@ def test_calls_in_the_other_spelling_run_too() -> None:
     assert response.text == "Blue."
 
 
+SERVERS_THAT_NAME_NO_STOP = {
+    "calls": call(),
+    "in the other spelling": call().replace("</invoke>", f"</{NAMESPACE}invoke>"),
+    "an empty one": '<function_calls>\n<invoke name="look"/>\n',
+}
+
+
+@pytest.mark.parametrize("calls", SERVERS_THAT_NAME_NO_STOP.values(), ids=SERVERS_THAT_NAME_NO_STOP)
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_a_server_that_stops_and_does_not_say_where_has_called_too(face: Callable[..., Any], calls: str) -> None:
+    with stage("chat", [Reply("Hm. " + calls), Reply("Blue.")]) as on:
+        response = face(on.membrane, TOOL_REQUEST, on_tool_calls=blue)
+    results = "<function_results>\n<result>\n<stdout>\nblue\n</stdout>\n</result>\n</function_results>"
+    assert response.raw_assistant_text == f"Hm. {calls}{CLOSER}{results}Blue."
+    assert [block.type for block in response.content] == ["text", "tool_use", "tool_result", "text"]
+    assert last_texts(on)[1].endswith(f"Hm. {calls}{CLOSER}{results}")
+
+
+CALLS_THAT_GO_ON = {
+    "text behind the call": call() + "So",
+    "the call is not whole": call()[:-10],
+    "an empty element in a value": '<function_calls>\n<invoke name="look">\n<parameter name="at">a<br/>',
+    "CDATA": '<function_calls>\n<invoke name="look">\n<parameter name="at"><![CDATA[a</invoke>',
+}
+
+
+@pytest.mark.parametrize("calls", CALLS_THAT_GO_ON.values(), ids=CALLS_THAT_GO_ON)
+def test_an_answer_that_ends_elsewhere_in_a_call_has_not(calls: str) -> None:
+    with stage("chat", [Reply(calls)]) as on:
+        response = stream(on.membrane, TOOL_REQUEST, on_tool_calls=blue)
+    assert (response.raw_assistant_text, response.details.stop.unclosed_tool_block) == (calls, True)
+    assert (response.tool_results, on.provider.request_count) == ([], 1)
+
+
+def test_a_server_that_reasons_beside_the_text_does_so_in_the_thinking_that_is_open() -> None:
+    script = [Reply(loopback.Thinking("hm"), call()), Reply(loopback.Thinking("so"), "Blue.")]
+    with stage("chat", script) as on:
+        response, chunks = heard(stream, on, THINKING, on_tool_calls=blue)
+    first, second = last_texts(on)
+    assert first.endswith("Claude: <thinking>")
+    assert second.startswith(f"{first}hm</thinking>\n{call()}{CLOSER}<function_results>\n")
+    assert second.endswith("</function_results>\n<thinking>")
+    assert [block.type for block in response.content] == ["thinking", "tool_use", "tool_result", "thinking", "text"]
+    assert [text for text, _, visible in chunks if visible] == ["\n", "\n", "Blue."]
+
+
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_a_server_that_takes_four_stops_is_watched_for_the_others(face: Callable[..., Any]) -> None:
+    names = ["Ann", "Bob", "Cy", "Dee", "Eve"]
+    request = {**REQUEST, "messages": [{"participant": name, "content": "hi"} for name in names]}
+    with stage("chat", [Reply("Yes.\nAnn: no")]) as on:
+        response = face(on.membrane, request)
+    assert on.provider.requests[0].json["stop"] == ["\nEve:", "\nDee:", "\nCy:", "\nBob:"]
+    assert (response.content, response.details.stop.triggered_sequence) == ([Text("Yes.")], "\nAnn:")
+
+
 @pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
 def test_thinking_is_opened_again_behind_results(face: Callable[..., Any]) -> None:
     with stage("anthropic", [stopped("hm</thinking>" + call()), Reply("so</thinking>Blue.")]) as on:
@@ -434,6 +490,34 @@ def test_a_stop_inside_a_block_is_put_back_and_the_answer_goes_on(face: Callable
     assert (response.stop_reason, response.details.timing.rounds) == ("end_turn", 2)
 
 
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_where_no_round_is_left_the_stop_that_was_put_back_is_content(face: Callable[..., Any]) -> None:
+    with stage("anthropic", [stopped("<thinking>what would", "\nAnn:")]) as on:
+        response = face(on.membrane, REQUEST, max_tool_depth=0)
+    assert response.raw_assistant_text == "<thinking>what would\nAnn:"
+    assert (response.content, response.stop_reason) == ([Thinking("what would\nAnn:")], "stop_sequence")
+
+
+def test_a_hook_that_fails_before_the_answer_goes_on() -> None:
+    def hook(request: Any, built: Any) -> None:
+        if built.messages[-1]["content"].endswith("\nAnn:"):
+            raise ValueError("no")
+
+    script = [stopped("<thinking>what would", "\nAnn:")]
+    with stage("anthropic", script, hooks=Hooks(before_request=hook)) as on, pytest.raises(MembraneError) as caught:
+        stream(on.membrane, REQUEST)
+    assert caught.value.raw_assistant_text == "<thinking>what would\nAnn:"
+    assert caught.value.partial_content == [Thinking("what would\nAnn:")]
+
+
+def test_a_stop_that_cuts_a_tag_in_two_leaves_it_a_tag() -> None:
+    request = {**REQUEST, "stop_sequences": ["ing>Y"]}
+    with stage("anthropic", [stopped("<thinking>hm</think", "ing>Y"), Reply("es.")]) as on:
+        response, chunks = heard(stream, on, request)
+    assert response.content == [Thinking("hm"), Text("Yes.")]
+    assert told(chunks)[-1] == ("text", "Yes.")
+
+
 def test_a_call_that_was_stopped_inside_runs_when_it_is_whole() -> None:
     begun, rest = call("x\nAnn: y").split("\nAnn:")
     with stage("anthropic", [stopped(begun, "\nAnn:"), stopped(rest), Reply("Blue.")]) as on:
@@ -454,6 +538,47 @@ def test_tags_left_open_by_others_resume_nothing() -> None:
     with stage("anthropic", [stopped("A tag.", "\nAnn:")]) as on:
         response = stream(on.membrane, request)
     assert (on.provider.request_count, response.stop_reason) == (1, "stop_sequence")
+
+
+# What stands in the conversation, or in a result, opens nothing for the model.
+OF_OTHERS = {
+    "thinking": "what is <thinking> for?",
+    "half a tag": "is a <parameter b right?",
+    "a CDATA section": '<function_calls><invoke name="a"><parameter name="b"><![CDATA[c',
+}
+
+
+@pytest.mark.parametrize("said", OF_OTHERS.values(), ids=OF_OTHERS)
+def test_a_block_that_somebody_else_left_open_is_not_the_models(said: str) -> None:
+    request = {**REQUEST, "messages": [{"participant": "Ann", "content": said}]}
+    with stage("anthropic", [Reply("A tag.\nAnn: oh")]) as on:
+        response, chunks = heard(stream, on, request)
+    assert (response.content, chunks) == ([Text("A tag.")], [("A", "text", True), (" tag.", "text", True)])
+    assert response.details.stop.triggered_sequence == "\nAnn:"
+
+
+@pytest.mark.parametrize("said", OF_OTHERS.values(), ids=OF_OTHERS)
+def test_a_block_that_a_result_leaves_open_is_not_the_models(said: str) -> None:
+    with stage("anthropic", [stopped(call()), Reply("A tag.\nAnn: oh")]) as on:
+        response, chunks = heard(stream, on, TOOL_REQUEST, on_tool_calls=lambda calls: [ToolResult(calls[0].id, said)])
+    assert (response.content[-1], told(chunks)[-2:]) == (Text("A tag."), [("tool_result", said), ("text", "A tag.")])
+    assert (response.stop_reason, on.provider.request_count) == ("stop_sequence", 2)
+
+
+@pytest.mark.parametrize("face", STREAMED.values(), ids=STREAMED)
+def test_calls_that_thinking_only_mentions_are_not_open_behind_it(face: Callable[..., Any]) -> None:
+    thought = "<thinking>I write <function_calls> now.</thinking>"
+    with stage("anthropic", [stopped(thought + call()), stopped("Blue.", "\nAnn:")]) as on:
+        response, chunks = heard(face, on, TOOL_REQUEST, on_tool_calls=blue)
+    assert (on.provider.request_count, response.stop_reason) == (2, "stop_sequence")
+    assert (response.content[-1], told(chunks)[-1]) == (Text("Blue."), ("text", "Blue."))
+
+
+def test_thinking_that_was_open_around_the_calls_is_closed_once() -> None:
+    with stage("anthropic", [stopped("hm" + call()), stopped("so</thinking>Blue.", "\nAnn:")]) as on:
+        response, chunks = heard(stream, on, THINKING, on_tool_calls=blue)
+    assert last_texts(on)[1].endswith("</function_results>\n<thinking>")
+    assert (response.content[-2:], told(chunks)[-1]) == ([Thinking("so"), Text("Blue.")], ("text", "Blue."))
 
 
 @pytest.mark.parametrize("reason", ["end_turn", "max_tokens"])
@@ -569,6 +694,18 @@ def test_an_abort_gives_what_had_arrived() -> None:
     )
     assert result.raw_assistant_text.endswith("</function_results><thinking>hm</thinking>two three")
     assert [found.name for found in result.tool_calls] == ["look"]
+
+
+@pytest.mark.parametrize("when", ["usage", "tool-calls"])
+def test_a_call_that_is_cancelled_before_its_tools_ran_asks_for_none(when: str) -> None:
+    seen: list[Any] = []
+    with stage("anthropic", [stopped(call())]) as on, on.membrane.stream_yielding(TOOL_REQUEST) as events:
+        for event in events:
+            seen.append(event)
+            if event.type == when:
+                events.cancel()
+    assert [event.type for event in seen[-2:]] == [when, "aborted"]
+    assert (seen[-1].raw_assistant_text, seen[-1].tool_results) == (call() + CLOSER, [])
 
 
 def test_refusals_are_not_sent_again_while_streaming() -> None:

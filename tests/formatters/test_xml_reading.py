@@ -651,13 +651,15 @@ VALUES: dict[str, Any] = {
     "list": [1, "<thinking>", None, True, {"a": "]]>"}],
     "nothing": None,
     "empty": "",
+    'a "quoted" name': 1,
+    "it's /": 2,
 }
 
 
 def test_written_calls_are_read_back() -> None:
-    uses = [ToolUse("c1", "f", VALUES), ToolUse("c2", "g", {})]
+    uses = [ToolUse("c1", "f", VALUES), ToolUse("c2", 'the "g"', {})]
     text = written_calls(uses)
-    assert read(text).blocks == [ToolUse("c1", "f", VALUES, raw_xml=text), ToolUse("c2", "g", {}, raw_xml=text)]
+    assert read(text).blocks == [ToolUse("c1", "f", VALUES, raw_xml=text), ToolUse("c2", 'the "g"', {}, raw_xml=text)]
 
 
 def test_written_results_are_read_back() -> None:

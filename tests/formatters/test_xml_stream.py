@@ -294,6 +294,11 @@ DEPTHS = {
     "a tag over many": ([*"<thinking a='", *"'>"], Depths(0, 0, 1)),
     "balanced": (["<thinking>a</thinking><function_calls></function_calls>"], Depths(0, 0, 0)),
     "more closers than openers": (["</thinking></thinking><thinking>"], Depths(0, 0, 1)),
+    "what was opened inside of a block that ends": (["<thinking><function_calls></thinking>"], Depths(0, 0, 0)),
+    "thinking inside of calls that end": ([f"{CALL}<thinking>{CALLED}"], Depths(0, 0, 0)),
+    "calls inside of calls that end": (["<function_calls><function_calls></function_calls>"], Depths(1, 0, 0)),
+    "the end of thinking in a value": ([f"<thinking>{CALL}</thinking>"], Depths(1, 0, 1)),
+    "calls behind an invoke": (["<thinking><function_calls><invoke a></invoke></thinking>"], Depths(0, 0, 0)),
     "data is no tag": ([f"{OPENS}<![CDATA[<thinking></function_calls>"], Depths(1, 0, 0)),
 }
 
@@ -405,23 +410,33 @@ VALUE = re.compile(rf"(\n?)((?:{SECTION.pattern})*)((?:(?:{starts_of('<![CDATA',
 def told(text: str) -> tuple[list[tuple[str, str]], set[str]]:
     """A text's blocks, each as its type and content, and what there was to be told apart."""
     blocks: list[tuple[str, str]] = []
-    depths, met, is_open, at = dict.fromkeys(TYPE_OF, 0), set(), False, 0
+    opened: list[str] = []
+    met, is_open, in_invoke, at = set(), False, False, 0
     while at < len(text):
         found = GRAMMAR.match(text, at)
         at, said = found.end(), found["run"] or found["unfinished"] or found["none"] or ""
         name = found["opens"] or found["closes"]
         if name in TYPE_OF:
-            depths[name] += 1 if found["opens"] else -1
-            met |= {"closed too often"} if depths[name] < 0 else {"nested"} if sum(depths.values()) > 1 else set()
-            depths[name] = max(0, depths[name])
+            if found["opens"]:
+                opened.append(name)
+            elif name not in opened:
+                met.add("closed too often")
+            elif in_invoke and name != "function_calls" and opened[-1] != name:
+                met.add("closed inside an invoke")
+            else:
+                met |= {"closed from outside"} if opened[-1] != name else set()
+                del opened[max(at for at, each in enumerate(opened) if each == name) :]
+            met |= {"nested"} if len(opened) > 1 else set()
             is_open = found["opens"] is not None
             blocks += [(TYPE_OF[name], "")] if is_open else []
-        elif found["opens"] == "parameter" and depths["function_calls"]:
+        elif found["opens"] == "parameter" and "function_calls" in opened:
             value = VALUE.match(text, at)
             at, said = value.end(), value[1] + "".join(SECTION.findall(value[2])) + value[4]
             met |= {"section"} if value[2] else {"no section after all"} if value[4] else set()
+        if name in ("invoke", "function_calls"):
+            in_invoke = found["opens"] == "invoke" and "function_calls" in opened
         if said:
-            blocks += [] if is_open else [(next((TYPE_OF[name] for name in TYPE_OF if depths[name]), "text"), "")]
+            blocks += [] if is_open else [(next((TYPE_OF[name] for name in TYPE_OF if name in opened), "text"), "")]
             blocks[-1], is_open = (blocks[-1][0], blocks[-1][1] + said), True
         met.add(found.lastgroup)
     return blocks, met
@@ -481,6 +496,8 @@ KINDS: dict[str, Callable[[random.Random], str]] = {
     "angles": lambda dice: "<" * dice.randrange(1, 5),
     "a section outside": section,
     "a call": call,
+    "a call in thinking": lambda dice: f"<thinking>{CALL}{dice.choice(('v', '</thinking>'))}{CALLED}</thinking>",
+    "a tag mentioned": lambda dice: f"<thinking>a{dice.choice(('<function_calls>', CALL, 'b'))}</thinking>",
     "a call begun": lambda dice: call(dice)[: dice.randrange(20, 120)],
 }
 TEXTS = 2_000
@@ -518,7 +535,8 @@ def test_any_text_cut_anywhere_gives_the_blocks_of_the_grammar() -> None:
         assert block_events == [e for block in numbered for e in (begins(*block[:2]), ends(*block))], text
         assert {(meta.block_index, meta.type, said) for meta, said in joined.items()} == {b for b in numbered if b[2]}
         assert seen(text) == seen(cut(dice, text)) == (block_events, joined), text
-    met_by_design = {"section", "no section after all", "nested", "closed too often", "unfinished", "none", "run"}
+    closers = {"closed too often", "closed from outside", "closed inside an invoke"}
+    met_by_design = {"section", "no section after all", "nested", "unfinished", "none", "run", *closers}
     assert counts.keys() == {*KINDS, *met_by_design, "opens", "closes"}
     assert min(counts.values()) > TEXTS // 20, counts
 
