@@ -28,11 +28,11 @@ def test_results_stand_in_the_order_of_the_jobs_whichever_ends_first() -> None:
     assert results(range(4), work, most=4) == [0, 10, 20, 30]
 
 
-def test_no_jobs_make_no_threads() -> None:
+def test_results_of_no_jobs_are_none() -> None:
     assert results([], lambda job, signal: job, most=6) == []
 
 
-def test_the_first_failure_is_raised_and_no_job_begins_after_it() -> None:
+def test_results_raise_the_first_failure_and_no_job_begins_after_it() -> None:
     begun: list[int] = []
 
     def work(job: int, signal: Any) -> int:
@@ -44,7 +44,7 @@ def test_the_first_failure_is_raised_and_no_job_begins_after_it() -> None:
     assert begun == [0]
 
 
-def test_jobs_in_work_are_aborted_and_waited_for() -> None:
+def test_results_abort_and_wait_for_jobs_in_work() -> None:
     ended: list[bool] = []
     both = threading.Barrier(2)
 
@@ -72,7 +72,7 @@ begun.wait()
 """
 
 
-def test_a_job_that_hangs_does_not_keep_the_process_alive() -> None:
+def test_results_that_hang_do_not_keep_the_process_alive() -> None:
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", HANGS], cwd=ROOT, capture_output=True, timeout=30)
     assert (done.returncode, done.stderr, time.monotonic() - began < 10) == (0, b"", True)

@@ -127,6 +127,11 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
     "a map": ({"MEMHTML_LLM_BASE_URL": "http://h", "MEMHTML_LLM_MODEL_MAP": "x"}, "MEMHTML_LLM_MODEL_MAP: "),
     "a key": ({"MEMHTML_LLM_BASE_URL": "http://h", "MEMHTML_LLM_API_KEY": "a\nb"}, "MEMHTML_LLM_API_KEY: "),
     "caching": ({"MEMHTML_OPENAI_PROMPT_CACHE": "yes"}, "MEMHTML_OPENAI_PROMPT_CACHE: "),
+    "a region": ({"MEMHTML_AWS_REGION": "Frankfurt!"}, "MEMHTML_AWS_REGION: "),
+    "a region beside a proxy": (
+        {"MEMHTML_LLM_BASE_URL": "http://h", "MEMHTML_AWS_REGION": "a.b"},
+        "MEMHTML_AWS_REGION: ",
+    ),
 }
 
 

@@ -229,7 +229,9 @@ UNREACHABLE: dict[str, tuple[Any, str, tuple[str, bool]]] = {
 
 
 @pytest.mark.parametrize("answer, reason, kind", UNREACHABLE.values(), ids=UNREACHABLE.keys())
-def test_both_ways_are_model_unavailable_where_nothing_arrives(answer: Any, reason: str, kind: Any) -> None:
+def test_generate_and_generate_object_are_model_unavailable_where_nothing_arrives(
+    answer: Any, reason: str, kind: Any
+) -> None:
     service = make_model_client(Recorder([answer, answer]))
     request = StructuredRequest("opus-5", "?", Count, "low")
     for call in (lambda: service.generate("opus-5", "Hi", LOW), lambda: service.generate_object(request)):
@@ -258,7 +260,7 @@ def test_make_model_client_refuses_a_default_that_is_none() -> None:
     assert error.message == "defaults: no field 'prompt_cache'; did you mean 'openai_prompt_cache'?"
 
 
-def test_the_signal_of_a_call_reaches_the_client() -> None:
+def test_generate_hands_its_signal_to_the_client() -> None:
     from membrane_lite import AbortController
 
     seen: list[Any] = []
