@@ -22,11 +22,11 @@ from ..error_table import classify_exception, provider_error
 from ..errors import SHOWN_CHARACTERS, MembraneError, invalid, wrong_type
 from ..providers.exchange import Exchange, Refused
 from ..transport.interface import ByteStream, OpensRequests
-from ..wire.http import HeaderPairs, HttpRequest
+from ..wire.http import HeaderPairs, HttpRequest, header
 from ..wire.json_text import compact, encode, parse
 from .client import BedrockClient, json_request, make_bedrock_client
 from .config import LlmConfig
-from .proxy_config import ProxyConfig, proxy_model_id
+from .proxy_config import PROXY_BASE_URL_VAR, ProxyConfig, proxy_model_id
 from .resending import PROXY_BACKOFF, Backoff, answer_of
 
 ProxyRoute = Literal["messages", "completions", "embeddings"]
@@ -150,7 +150,9 @@ def read_body(body: str) -> Mapping[str, Any]:
 
 
 def refusal(refused: Refused) -> ProxyHttpError:
-    return ProxyHttpError(refused.status, refused.body, headers=refused.headers, now=refused.now)
+    where = header(refused.headers, "location") if refused.status < 400 else None
+    told = "" if where is None else f"redirects to {where}; redirects are never followed, set {PROXY_BASE_URL_VAR}. "
+    return ProxyHttpError(refused.status, told + refused.body, headers=refused.headers, now=refused.now)
 
 
 def is_retryable_proxy_failure(cause: BaseException) -> bool:

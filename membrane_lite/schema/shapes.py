@@ -168,10 +168,8 @@ class Items:
         item = self._item
         if item is None:
             return self._make(spot.value)
-        built = []
-        for index in range(
-            len(spot.value)
-        ):  # loops, here and below: each comprehension would be a frame more per level
+        built = []  # loops, here and below: each comprehension would be a frame more per level
+        for index in range(len(spot.value)):
             built.append(item.build(spot.inner(index, spot.schema["items"])))
         return self._make(built)
 

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from lanes.lane_stage import Recorder, StillClock, aws_environment, bedrock_served, refused
+from lanes.lane_stage import Recorder, StillClock, Watched, aws_environment, bedrock_served, refused
 
 from membrane_lite import AbortController, MembraneError
 from membrane_lite.lanes import (
@@ -129,27 +129,6 @@ def test_make_bedrock_client_gives_each_client_a_bucket_of_its_own() -> None:
     with bedrock_served([Reply("x")] * 3, clock=clock) as (second, _):
         second.send(OPUS, HI, None)
     assert clock.slept == [0.5, 1.5]
-
-
-class Watched:
-    """A transport that looks at the deadlines of each call; its first call times out, as a silent socket would."""
-
-    def __init__(self, inner: Any) -> None:
-        self.redactor = inner.redactor
-        self.bounds: list[float] = []
-        self._inner = inner
-
-    def open(self, request: Any, call: Any) -> Any:
-        call.deadlines.request_sent()
-        before_the_head = call.deadlines.left()
-        call.deadlines.first_event()
-        self.bounds += [before_the_head, call.deadlines.left()]
-        if len(self.bounds) == 2:
-            raise call.deadlines.error()
-        return self._inner.open(request, call)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def test_request_handler_options_bound_silence_and_a_silent_socket_is_sent_again(

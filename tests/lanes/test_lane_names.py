@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -51,6 +53,22 @@ def test_an_exported_name_is_that_of_its_home(name: str) -> None:
     home = import_module(f"membrane_lite.lanes.{vars(lanes)['_HOMES'][name]}")
     assert getattr(lanes, name) is getattr(home, name)
     assert name in dir(lanes)
+
+
+def test_make_bedrock_client_and_make_proxy_client_have_no_signer_and_no_pool_of_their_own() -> None:
+    """What signs, and what holds connections, is the house's. The adaptive bucket is pure arithmetic."""
+    imported = {path.stem: set(modules_of(path)) for path in Path(lanes.__file__).parent.glob("*.py")}
+    forbidden = {"hashlib", "hmac", "http", "queue", "requests", "socket", "ssl", "urllib3"}
+    assert {name: found & forbidden for name, found in imported.items() if found & forbidden} == {}
+    assert imported["adaptive"] == {"__future__", "math", "typing"}
+
+
+def modules_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0] if node.level == 0 else f".{node.module}"
 
 
 def test_the_fold_of_an_openai_answer_is_not_exported() -> None:

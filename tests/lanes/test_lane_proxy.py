@@ -9,7 +9,7 @@ import traceback
 from typing import Any
 
 import pytest
-from lanes.lane_stage import PROXY_KEY, StillClock, proxy_served, refused
+from lanes.lane_stage import PROXY_KEY, StillClock, Watched, proxy_served, refused
 
 from membrane_lite import AbortController, MembraneError
 from membrane_lite.lanes import (
@@ -262,6 +262,25 @@ def test_make_proxy_client_does_not_repeat_what_is_the_requests_fault(status: in
     with proxy_served(failures(2, status), clock=StillClock()) as (client, server):
         assert refused(lambda: client.send(OPUS, HI), ProxyHttpError).status == status
         assert server.request_count == 1
+
+
+def test_make_proxy_client_names_where_a_redirect_leads_and_does_not_go_there() -> None:
+    with proxy_served([Raw(308, {"Location": "https://h/v1/messages"}, "moved")] * 2) as (client, server):
+        error = refused(lambda: client.send(OPUS, HI), ProxyHttpError)
+        assert (error.retryable, server.request_count) == (False, 1)
+    assert error.message == (
+        "the proxy answered 308: redirects to https://h/v1/messages; redirects are never followed, "
+        "set MEMHTML_LLM_BASE_URL. moved"
+    )
+
+
+def test_make_proxy_client_bounds_silence_by_request_handler_options_and_sends_again() -> None:
+    clock = StillClock()
+    with LoopbackProvider([Reply("Hello")], check=False) as server, server.transport() as transport:
+        watched = Watched(transport)
+        client = make_proxy_client(ProxyConfig(server.url), transport=watched, clock=clock)
+        assert b"Hello" in client.send(OPUS, HI)
+    assert (watched.bounds, clock.slept) == ([300.0] * 4, [0.25])
 
 
 def test_make_proxy_client_with_a_schedule_of_its_own() -> None:

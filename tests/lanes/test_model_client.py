@@ -164,6 +164,14 @@ def test_generate_object_with_a_schema_by_hand_widens_what_is_asked_and_not_what
     assert [body["tools"][0]["input_schema"] for _, body in client.sent] == [wide, wide]
 
 
+def test_generate_object_in_the_openai_dialect_sends_a_schema_by_hand_as_it_is() -> None:
+    by_hand = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 0}}, "title": "by hand"}
+    client = Recorder([completion('{"n": 3}')])
+    request = StructuredRequest("gpt-5.6-sol", "?", Count, "low", input_schema=by_hand)
+    assert make_model_client(client).generate_object(request) == Count(3)
+    assert client.sent[0][1]["response_format"]["json_schema"] == {"name": "emit", "strict": True, "schema": by_hand}
+
+
 def test_generate_object_with_a_cached_system_changes_the_body_alone() -> None:
     client = Recorder([message(emit({"n": 3}))] * 2)
     service = make_model_client(client)
