@@ -66,6 +66,18 @@ def test_make_bedrock_client_refuses_a_region_that_is_none_at_construction(regio
     assert error.message == f'region: found {region!r}; expected a region of AWS, "us-west-2" say'
 
 
+def test_make_bedrock_client_closes_a_transport_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LoopbackProvider(lambda received: Reply("Hello")) as server:
+        for name, value in {**aws_environment(server.url), "NO_PROXY": "*"}.items():
+            monkeypatch.setenv(name, value)
+        client = make_bedrock_client("us-east-1", clock=StillClock())
+        assert b"Hello" in client.send(OPUS, HI)
+        client.close()
+        client.close()
+        error = refused(lambda: client.send(OPUS, HI))
+        assert (error.retryable, "closed" in error.message, server.request_count) == (False, True, 1)
+
+
 def test_make_bedrock_client_serves_both_lanes() -> None:
     with bedrock_served(lambda received: Reply("Hello")) as (client, _):
         generation = make_model_client(client).generate("opus-5", "Hi", {"effort": "low"})
@@ -168,6 +180,7 @@ def test_model_failure_is_the_model_and_the_drivers_own_summary() -> None:
         http_status=429,
         provider_error_code="ThrottlingException",
         request_id="r-1",
+        rate_limit={"requests": {"limit": 10, "remaining": 0}},
         raw_error=BODY,
         raw_request={"messages": ["secret prompt"]},
     )
@@ -180,6 +193,7 @@ def test_model_failure_is_the_model_and_the_drivers_own_summary() -> None:
         "http_status": 429,
         "provider_error_code": "ThrottlingException",
         "request_id": "r-1",
+        "rate_limit": {"requests": {"limit": 10, "remaining": 0}},
     }
     assert (reduced.raw_request, reduced.raw_error) == (None, None)
     assert (reduced.model_id, reduced.reason) == (OPUS, "ThrottlingException: bedrock: HTTP 429: Too many requests")
@@ -201,7 +215,7 @@ def test_model_failure_of(cause: BaseException, reason: str, type: str, retryabl
 
 
 def test_model_failure_keeps_the_class_of_a_deadline() -> None:
-    reduced = model_failure(OPUS, MembraneError("timeout", "idle", failure_class="deadline"))
+    reduced = model_failure(OPUS, MembraneError("network", "no answer to connect", failure_class="deadline"))
     assert classify_failure(reduced) == "deadline"
 
 

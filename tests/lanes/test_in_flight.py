@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from membrane_lite import AbortController
 from membrane_lite.lanes.in_flight import results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,6 +59,30 @@ def test_results_abort_and_wait_for_jobs_in_work() -> None:
     with pytest.raises(ValueError, match="job 0"):
         results(range(2), work, most=2)
     assert ended == [True]
+
+
+def test_results_of_a_callback_that_raises_begin_no_other_job_though_the_work_ignores_its_signal() -> None:
+    begun: list[int] = []
+
+    def work(job: int, signal: Any) -> int:
+        begun.append(job)
+        if job:
+            signal.wait(2)
+        return job
+
+    def broken(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        results(range(100), work, most=2, on_progress=broken)
+    assert len(begun) <= 3
+
+
+def test_results_that_are_there_leave_the_callers_signal_alone() -> None:
+    controller, inner = AbortController(), []
+    results([1], lambda job, signal: inner.append(signal), most=1, signal=controller.signal)
+    controller.abort("later")
+    assert [signal.aborted for signal in inner] == [False]
 
 
 HANGS = """

@@ -387,6 +387,23 @@ def test_invoke_client_for_is_the_one_construction_site_of_both_lanes() -> None:
         assert "prompt_cache_options" not in server.requests[1].json
 
 
+LIVE: dict[str, Any] = {
+    "invoke_client_for": lambda config, **given: invoke_client_for(config, **given).send(OPUS, HI),
+    "EmbeddingsLive": lambda config, **given: EmbeddingsLive(config, **given).embed_query("one"),
+    "ModelClientLive": lambda config, **given: ModelClientLive(config, **given).generate(
+        "opus-5", "Hi", {"effort": "low"}
+    ),
+}
+
+
+@pytest.mark.parametrize("call", LIVE.values(), ids=LIVE.keys())
+def test_invoke_client_for_hands_its_clock_on(call: Any) -> None:
+    clock = StillClock()
+    with LoopbackProvider([*failures(1, 503), Reply("Hello")], check=False) as server, server.transport() as transport:
+        call(LlmConfig(proxy=ProxyConfig(server.url)), transport=transport, clock=clock)
+    assert clock.slept == [0.25]
+
+
 def test_embeddings_live_needs_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with LoopbackProvider(lambda received: Reply("Hello"), check=False) as server:
         monkeypatch.setenv("MEMHTML_LLM_BASE_URL", server.url + "/")

@@ -172,6 +172,22 @@ def test_generate_object_in_the_openai_dialect_sends_a_schema_by_hand_as_it_is()
     assert client.sent[0][1]["response_format"]["json_schema"] == {"name": "emit", "strict": True, "schema": by_hand}
 
 
+@dataclass
+class Noted:
+    n: int
+    note: str = ""
+
+
+def test_generate_object_with_a_schema_by_hand_takes_the_answer_as_it_is_too() -> None:
+    """What the derived schema's null stood for is known; what the hand's does, is not."""
+    client = Recorder([completion('{"n": 3, "note": null}')] * 2)
+    service = make_model_client(client)
+    derived = StructuredRequest("gpt-5.6-sol", "?", Noted, "low")
+    assert service.generate_object(derived) == Noted(3)
+    by_hand = StructuredRequest("gpt-5.6-sol", "?", Noted, "low", input_schema={"type": "object"})
+    refused(lambda: service.generate_object(by_hand), LlmContractViolation)
+
+
 def test_generate_object_with_a_cached_system_changes_the_body_alone() -> None:
     client = Recorder([message(emit({"n": 3}))] * 2)
     service = make_model_client(client)
