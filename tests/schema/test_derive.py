@@ -25,6 +25,8 @@ NULL = {"type": "null"}
 T = TypeVar("T")
 UserId = NewType("UserId", int)
 DOC = "told by a name"
+NUMBERS = "list[int]"
+ITSELF, EACH, OTHER = "ITSELF", "OTHER", "EACH"
 
 
 class Color(enum.Enum):
@@ -106,6 +108,9 @@ HINTS: dict[str, tuple[str, Any]] = {
     "NewType": ("UserId", WHOLE),
     "a dataclass, in place": ("Point", POINT),
     "a text within a text": ('list["Point"]', {"type": "array", "items": POINT}),
+    "a text that is quoted again": ("'Point'", POINT),
+    "with a Literal in it, whose texts are no hints": ("\"Literal['a']\"", {"type": "string", "const": "a"}),
+    "a name for a text": ("NUMBERS", {"type": "array", "items": WHOLE}),
     "a dotted name": ("datetime.date | None", {"anyOf": [{"type": "string", "format": "date"}, NULL]}),
     "Annotated": ('Annotated[int, "how many"]', {"type": "integer", "description": "how many"}),
     "Annotated with a name": ("Annotated[int, DOC]", {"type": "integer", "description": "told by a name"}),
@@ -146,6 +151,16 @@ REFUSED = {
     "no hint at all": (
         "int if 1 else str",
         "Holder.it: the hint int if 1 else str cannot be resolved ('int if 1 else str' is no part of a hint); "
+        "expected only names of the module and of the class",
+    ),
+    "a name that stands for itself": (
+        "ITSELF",
+        "Holder.it: the hint ITSELF cannot be resolved (it stands for itself); "
+        "expected only names of the module and of the class",
+    ),
+    "two that stand for each other": (
+        "EACH",
+        "Holder.it: the hint EACH cannot be resolved (it stands for itself); "
         "expected only names of the module and of the class",
     ),
     "a key that is no string": (
