@@ -71,12 +71,12 @@ def modules_of(path: Path) -> Iterator[str]:
             yield (node.module or "").partition(".")[0] if node.level == 0 else f".{node.module}"
 
 
-def test_the_fold_of_an_openai_answer_is_not_exported() -> None:
+def test_normalize_openai_response_is_not_exported() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'normalize_openai_response'"):
         lanes.normalize_openai_response  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_importing_the_room_loads_nothing_else_and_no_lane_loads_network_code() -> None:
+def test_embeddings_live_and_model_client_live_load_no_network_code() -> None:
     code = (
         "import sys, json; import membrane_lite.lanes as lanes\n"
         "loaded = sorted(name for name in sys.modules if name.startswith('membrane_lite'))\n"
