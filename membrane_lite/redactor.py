@@ -7,7 +7,7 @@ key back in any field, and header names say nothing about that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +25,16 @@ SECRET_HEADERS: Final = frozenset(
 
 
 class Redactor:
-    """Replaces every secret it was given by "[redacted]". `redactor + other` holds the secrets of both."""
+    """Replaces every secret it was given by "[redacted]". `redactor + other` holds the secrets of both.
+
+    A server that quotes a key in a JSON text may write its quotes, backslashes and slashes with a backslash before
+    them; so may a repr.
+    """
 
     __slots__ = ("_secrets",)
 
     def __init__(self, secrets: Iterable[str | None] = ()) -> None:
-        kept = {secret for secret in secrets if secret and len(secret) >= SHORTEST_SECRET}
+        kept = {spelt for secret in secrets if secret and len(secret) >= SHORTEST_SECRET for spelt in spellings(secret)}
         # Longest first: one secret may contain another.
         self._secrets: Final = tuple(sorted(kept, key=len, reverse=True))
 
@@ -54,3 +58,11 @@ class Redactor:
         if isinstance(value, (list, tuple)):
             return [self.json(item) for item in value]
         return value
+
+
+def spellings(secret: str) -> Iterator[str]:
+    """As it is, and as a string of JSON or of Python: most keys have one spelling alone."""
+    escaped = secret.replace("\\", "\\\\")
+    for text in (secret, escaped, escaped.replace('"', '\\"')):
+        yield text
+        yield text.replace("/", "\\/")

@@ -20,6 +20,9 @@ TEXTS = {
     "a placeholder is no secret": (["1234567", "none", "", None], "1234567 none", "1234567 none"),
     "what is a pattern elsewhere": (["a.c*[d](e"], "a.c*[d](e abcccde", "[redacted] abcccde"),
     "no secrets": ([], "text", "text"),
+    "as JSON writes it": (['a"b\\c/d-123'], '"a\\"b\\\\c/d-123"', '"[redacted]"'),
+    "as JSON may write it": (["a/b/c-1234567"], '"a\\/b\\/c-1234567"', '"[redacted]"'),
+    "as a repr writes it": (['a"b\\c/d-123'], repr('a"b\\c/d-123'), "'[redacted]'"),
 }
 
 

@@ -30,7 +30,7 @@ from ..retry import classify_failure
 from ..transport.interface import OpensRequests
 from ..transport.on_demand import OnDemandTransport
 from ..wire.http import HttpRequest
-from ..wire.json_text import parse
+from ..wire.json_text import parse, whole_characters
 from .adaptive import AdaptiveBucket
 from .errors import ModelUnavailable, model_failure
 from .resending import BEDROCK_BACKOFF, answer_of, pause
@@ -64,8 +64,8 @@ def sent(client: InvokeClient, model_id: str, body: str, signal: AbortSignal | N
 def parsed_answer(model_id: str, answer: InvokeResult | None) -> Any:
     """The second half. What cannot be parsed is not quoted, nor kept as the cause: it may hold anything."""
     try:
-        return parse((answer or b"").decode("utf-8", "replace"))
-    except (ValueError, RecursionError, MemoryError) as exc:
+        return parse(str(answer or b"", "utf-8", "replace"))
+    except (ValueError, RecursionError, MemoryError, TypeError) as exc:  # TypeError: a client gave no bytes at all
         failure = MembraneError("server", "")
         reason = f"{type(exc).__name__}: {exc}"
     raise ModelUnavailable(model_id, f"the answer cannot be parsed: {reason}", failure=failure)
@@ -153,4 +153,4 @@ def json_request(url: str, body: str) -> HttpRequest:
         ("Accept", "application/json"),
         ("Accept-Encoding", "gzip"),
     ]
-    return HttpRequest("POST", url, headers, body.encode("utf-8"))
+    return HttpRequest("POST", url, headers, whole_characters(body).encode("utf-8"))

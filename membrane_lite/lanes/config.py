@@ -9,6 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
+from ..providers.bedrock import read_region
 from ..values.base import Value
 from .prompt_cache import (
     DEFAULT_OPENAI_PROMPT_CACHE,
@@ -43,7 +44,7 @@ class LlmConfig(Value):
         """Of the process's environment, unless given. Raises MembraneError naming the variable that cannot be used."""
         found = os.environ if env is None else env
         return cls(
-            region=(found.get(REGION_VAR) or "").strip() or DEFAULT_REGION,
+            region=read_region((found.get(REGION_VAR) or "").strip() or DEFAULT_REGION, {}, source=REGION_VAR),
             proxy=proxy_config_from_env(found),
             openai_prompt_cache=openai_prompt_cache_from(found.get(OPENAI_PROMPT_CACHE_VAR)),
         )

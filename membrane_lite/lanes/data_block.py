@@ -33,7 +33,8 @@ def closing_tags_for(label: str) -> re.Pattern[str]:
     In any case, because the fence is prose to a model and no parsed markup; with spaces, and whatever stands behind
     the name, a ">" or not: the fence's own would end a tag that the text left open.
     """
-    return re.compile(rf"(<\s*)/(\s*(?:{TAG}|{re.escape(label)})(?!{NAME_GOES_ON}))", re.IGNORECASE)
+    name = r"\s+".join(map(re.escape, label.split()))
+    return re.compile(rf"(<\s*)/(\s*(?:{TAG}|{name})(?!{NAME_GOES_ON}))", re.IGNORECASE)
 
 
 ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, Final, Literal, Protocol
+from math import isfinite
+from typing import Any, Final, Literal, Protocol, get_args
 
 from ..abort import AbortSignal
 from ..clock import Clock
@@ -53,7 +54,7 @@ class Embeddings:
     def __init__(self, client: InvokeClient, *, model_id: str = EMBED_MODEL_ID, dimensions: int = EMBED_DIM) -> None:
         self._client: Final = client
         self._model_id: Final = model_id
-        self._dimensions: Final = dimensions
+        self._dimensions: Final = read_count("dimensions", dimensions)
 
     def embed(
         self, texts: Sequence[str], *, on_progress: OnProgress | None = None, signal: AbortSignal | None = None
@@ -63,7 +64,7 @@ class Embeddings:
         on_progress(done, total): after each batch, in the caller's thread. Raises ModelUnavailable, naming the first
         batch that failed; the others are cancelled.
         """
-        batches = chunk_texts(read_texts(texts))
+        batches = chunk_texts(texts)
         # One answer at a time is parsed: two threads would not be faster at it, and hold twice the memory.
         work = partial(self._batch, len(batches), threading.Lock())
         done = results(list(enumerate(batches)), work, most=EMBED_CONCURRENCY, signal=signal, on_progress=on_progress)
@@ -71,7 +72,9 @@ class Embeddings:
 
     def embed_query(self, text: str, *, signal: AbortSignal | None = None) -> array[float]:
         """The vector of one query, to be compared with those of documents."""
-        (vector,) = self._vectors(read_texts([text]), "search_query", threading.Lock(), signal)
+        if not isinstance(text, str):
+            raise wrong_type("text", text, "a string")
+        (vector,) = self._vectors([text], "search_query", threading.Lock(), signal)
         return vector
 
     def _batch(
@@ -111,9 +114,9 @@ class EmbeddingsLive(Embeddings):
         self._made.close()
 
 
-def read_texts(texts: Sequence[str]) -> list[str]:
+def read_texts(texts: Iterable[str]) -> list[str]:
     """A string is a sequence of strings too, and a slip."""
-    if isinstance(texts, str):
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise wrong_type("texts", texts, "a list of strings")
     read = list(texts)
     for index, text in enumerate(read):
@@ -122,20 +125,27 @@ def read_texts(texts: Sequence[str]) -> list[str]:
     return read
 
 
-def chunk_texts(texts: Sequence[str], size: int = EMBED_BATCH_LIMIT) -> list[Sequence[str]]:
+def read_count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise invalid(name, f"found {value!r}", "expected a whole number, 1 or more")
+    return value
+
+
+def chunk_texts(texts: Sequence[str], size: int = EMBED_BATCH_LIMIT) -> list[list[str]]:
     """The texts in batches, in order. An entry dropped or doubled here would be a vector on the wrong body."""
-    if size < 1:
-        raise invalid("size", f"found {size}", "expected 1 or more")
-    return [texts[start : start + size] for start in range(0, len(texts), size)]
+    read, step = read_texts(texts), read_count("size", size)
+    return [read[start : start + step] for start in range(0, len(read), step)]
 
 
 def build_embed_body(texts: Sequence[str], input_type: InputType, dimensions: int = EMBED_DIM) -> str:
     """The body of one request. output_dimension: see EMBED_DIM. embedding_types: puts the vectors under "float"."""
+    if input_type not in get_args(InputType):
+        raise invalid("input_type", f"found {input_type!r}", f"expected one of {', '.join(get_args(InputType))}")
     return compact(
         {
-            "texts": list(texts),
+            "texts": read_texts(texts),
             "input_type": input_type,
-            "output_dimension": dimensions,
+            "output_dimension": read_count("dimensions", dimensions),
             "embedding_types": ["float"],
         }
     )
@@ -165,6 +175,10 @@ def vectors_in(payload: Any, expected: int, dimensions: int) -> list[array[float
         if width != dimensions:
             return f"vector {index}: expected {dimensions} numbers, found {'no list' if width is None else width}"
     try:
-        return [array("f", row) for row in rows]
-    except TypeError:
+        vectors = [array("f", row) for row in rows]
+    except (TypeError, OverflowError):  # no number; a whole number beyond any float
         return "a vector holds something else than numbers"
+    for index, vector in enumerate(vectors):
+        if not isfinite(sum(vector)):  # as it is where one number is not; finite ones of 32 bits cannot add up to that
+            return f"vector {index}: a number is not finite, or has no place in 32 bits"
+    return vectors

@@ -42,10 +42,10 @@ def results(
     futures: list[Future[Result]] = [Future() for _ in jobs]
     waiting = deque(zip(jobs, futures))
     with aborting(signal) as controller:
-        for number in range(min(most, len(jobs))):
-            name = f"{__name__}-{number}"
-            threading.Thread(target=drain, args=(waiting, work, controller.signal), name=name, daemon=True).start()
         try:
+            for number in range(min(most, len(jobs))):
+                name = f"{__name__}-{number}"
+                threading.Thread(target=drain, args=(waiting, work, controller.signal), name=name, daemon=True).start()
             for done, future in enumerate(as_completed(futures), 1):
                 future.result()
                 if on_progress is not None:
@@ -79,7 +79,7 @@ def drain(
     waiting: deque[tuple[Any, Future[Any]]], work: Callable[[Any, AbortSignal], Any], signal: AbortSignal
 ) -> None:
     """Take jobs until none is left. popleft is one step, so no two threads get the same."""
-    while waiting:
+    while True:
         try:
             job, future = waiting.popleft()
         except IndexError:

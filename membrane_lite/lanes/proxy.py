@@ -22,11 +22,11 @@ from ..error_table import classify_exception, provider_error
 from ..errors import SHOWN_CHARACTERS, MembraneError, invalid, wrong_type
 from ..providers.exchange import Exchange, Refused
 from ..transport.interface import ByteStream, OpensRequests
-from ..wire.http import HeaderPairs, HttpRequest
+from ..wire.http import HeaderPairs, HttpRequest, header
 from ..wire.json_text import compact, encode, parse
 from .client import BedrockClient, json_request, make_bedrock_client
 from .config import LlmConfig
-from .proxy_config import ProxyConfig, proxy_model_id
+from .proxy_config import PROXY_BASE_URL_VAR, ProxyConfig, proxy_model_id
 from .resending import PROXY_BACKOFF, Backoff, answer_of
 
 ProxyRoute = Literal["messages", "completions", "embeddings"]
@@ -142,7 +142,7 @@ class ProxyClient:
 def read_body(body: str) -> Mapping[str, Any]:
     try:
         fields = parse(body)
-    except (ValueError, RecursionError) as exc:
+    except (ValueError, TypeError, RecursionError) as exc:
         raise invalid("body", f"it is no JSON ({exc})", "expected a JSON object") from exc
     if not isinstance(fields, Mapping):
         raise wrong_type("body", fields, "a JSON object")
@@ -150,7 +150,9 @@ def read_body(body: str) -> Mapping[str, Any]:
 
 
 def refusal(refused: Refused) -> ProxyHttpError:
-    return ProxyHttpError(refused.status, refused.body, headers=refused.headers, now=refused.now)
+    where = header(refused.headers, "location") if refused.status < 400 else None
+    told = "" if where is None else f"redirects to {where}; redirects are never followed, set {PROXY_BASE_URL_VAR}. "
+    return ProxyHttpError(refused.status, told + refused.body, headers=refused.headers, now=refused.now)
 
 
 def is_retryable_proxy_failure(cause: BaseException) -> bool:
@@ -202,17 +204,21 @@ def from_proxy_response(route: ProxyRoute, payload: Any) -> Any:
         return payload
     data = payload.get("data") if isinstance(payload, dict) else None
     rows = data if isinstance(data, list) else []
-    found = {row.get("index"): row.get("embedding") for row in rows if isinstance(row, dict)}
+    found = {row["index"]: row.get("embedding") for row in rows if isinstance(row, dict) and is_index(row.get("index"))}
     whole = len(found) == len(rows) and all(isinstance(found.get(index), list) for index in range(len(rows)))
     return {"embeddings": {"float": [found[index] for index in range(len(rows))] if whole else []}}
 
 
+def is_index(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def cohere_answer(answer: bytes) -> bytes:
+    """What cannot be parsed, or written (1e400 is JSON, and no number), is left for the lane to refuse."""
     try:
-        payload = parse(answer.decode("utf-8", "replace"))
-    except (ValueError, RecursionError, MemoryError):
-        return answer  # the lane says of it what it says of Bedrock's
-    return encode(from_proxy_response("embeddings", payload))
+        return encode(from_proxy_response("embeddings", parse(answer.decode("utf-8", "replace"))))
+    except (ValueError, RecursionError, MemoryError, MembraneError):
+        return answer
 
 
 PROXY_ROUTE_PATHS: Final[Mapping[ProxyRoute, str]] = {

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from ..credentials.keys import read_key
-from ..errors import invalid
+from ..errors import invalid, wrong_type
 from ..providers.base import read_base_url
 from ..redactor import REDACTED
 from ..values.base import Value
@@ -43,6 +43,10 @@ class ProxyConfig(Value):
         model_prefix: str = DEFAULT_PROXY_MODEL_PREFIX,
         model_map: Mapping[str, str] | None = None,
     ) -> None:
+        if not isinstance(model_prefix, str):
+            raise wrong_type("model_prefix", model_prefix, "a string")
+        if not isinstance(model_map, (Mapping, type(None))):
+            raise wrong_type("model_map", model_map, "a mapping of names")
         self.base_url: Final = normalize_proxy_base_url(base_url)
         self.api_key: Final = read_key(api_key, "api_key", None, {})
         self.model_prefix: Final = model_prefix
@@ -72,6 +76,8 @@ def proxy_config_from_env(env: Mapping[str, str | None] | None = None) -> ProxyC
 
 def normalize_proxy_base_url(raw: str) -> str:
     """The origin that /v1/... is appended to, without slashes at its end. A scheme is required."""
+    if not isinstance(raw, str):
+        raise wrong_type(PROXY_BASE_URL_VAR, raw, "a string")
     url = raw.strip().rstrip("/")
     if not url:
         raise invalid(PROXY_BASE_URL_VAR, f"found {raw!r}", "expected http:// or https:// and a host")

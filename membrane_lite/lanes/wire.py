@@ -23,7 +23,12 @@ from ..values.base import Record, Value
 from ..wire.json_text import compact, parse
 from .constants import ANTHROPIC_VERSION, MAX_TOKENS_CEILING, MAX_TOKENS_DEFAULT, STRUCTURED_TOOL_NAME
 from .models import EFFORTS, Effort, ModelKey, Provider, model_by_key, thinking_for
-from .prompt_cache import DEFAULT_OPENAI_PROMPT_CACHE, OPENAI_PROMPT_CACHE_OFF_FIELD, OpenAiPromptCache
+from .prompt_cache import (
+    DEFAULT_OPENAI_PROMPT_CACHE,
+    OPENAI_PROMPT_CACHE_OFF_FIELD,
+    OPENAI_PROMPT_CACHE_VALUES,
+    OpenAiPromptCache,
+)
 
 JsonSchemaObject = Mapping[str, Any]  # open-keyed, because JSON Schema is
 AnyRecord = TypeVar("AnyRecord", bound=Record)
@@ -82,12 +87,26 @@ def build_invoke_body(
     key: ModelKey, prompt: str, options: GenerateOptions | Mapping[str, Any], tool: StructuredTool | None = None
 ) -> str:
     """The body in the model's own dialect. With a tool the answer is constrained to its schema, without it is prose."""
-    given = read_fields(GenerateOptions, options, "options")
-    if given.effort not in EFFORTS:
-        raise invalid("options.effort", f"found {given.effort!r}", f"expected one of {', '.join(EFFORTS)}")
+    given = read_options(options)
     if not isinstance(prompt, str):
         raise wrong_type("prompt", prompt, "a string")
+    if not isinstance(tool, (StructuredTool, type(None))):
+        raise wrong_type("tool", tool, "a StructuredTool")
     return compact(dialect_of(key).body(key, prompt, given, tool))
+
+
+def read_options(options: GenerateOptions | Mapping[str, Any]) -> GenerateOptions:
+    """A word that is none is an error: one that meant nothing would bring a default back that was turned off."""
+    given = read_fields(GenerateOptions, options, "options")
+    for name, words in (("effort", EFFORTS), ("openai_prompt_cache", (None, *OPENAI_PROMPT_CACHE_VALUES))):
+        if getattr(given, name) not in words:
+            expected = f"expected one of {', '.join(filter(None, words))}"
+            raise invalid(f"options.{name}", f"found {getattr(given, name)!r}", expected)
+    if not isinstance(given.system, (str, type(None))):
+        raise wrong_type("options.system", given.system, "a string")
+    if not isinstance(given.cache_system, bool):
+        raise wrong_type("options.cache_system", given.cache_system, "true or false")
+    return given
 
 
 def dialect_of(key: ModelKey) -> Dialect:

@@ -89,10 +89,11 @@ def check_cohere(received: Received) -> Raw | None:
 def _cohere_faults(body: Json) -> Iterator[str]:
     if body.get("input_type") not in INPUT_TYPES:
         yield f"input_type: must be one of {', '.join(INPUT_TYPES)}"
-    if not body["texts"] or not all(isinstance(text, str) for text in body["texts"]):
+    texts = body["texts"]
+    if not (isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts)):
         yield "texts: must be a list of strings, at least one"
-    if len(body["texts"]) > MOST_TEXTS:
-        yield f"texts: too many, {len(body['texts'])} are more than {MOST_TEXTS}"
+    if len(texts) > MOST_TEXTS:
+        yield f"texts: too many, {len(texts)} are more than {MOST_TEXTS}"
     if body.get("output_dimension", DEFAULT_DIMENSIONS) not in DIMENSIONS:
         yield f"output_dimension: must be one of {', '.join(map(str, DIMENSIONS))}"
 

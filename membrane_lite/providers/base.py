@@ -58,7 +58,8 @@ Records = Callable[[Iterable[bytes]], Iterator[sse.SseEvent]]
 
 PROGRESS: Final = (TextDelta, ThinkingDelta, InputDelta, SignatureDelta)
 
-USERINFO: Final = re.compile(r"//[^/@]*@")  # may hold a password
+USERINFO: Final = re.compile(r"^(\w*:/+)?.*@", re.DOTALL)  # may hold a password, also where the scheme is missing
+INVISIBLE: Final = re.compile(r"[\x00-\x20\x7f]")
 
 # What a decoder raises over data it did not expect; anything else is a fault of this package.
 MALFORMED: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError)
@@ -523,10 +524,13 @@ def read_base_url(value: str | None, variable: str | None, env: Mapping[str, str
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
         valid = valid and not (parts.query or parts.fragment)  # the path of the API would become a part of them
+        valid = (
+            valid and INVISIBLE.search(url) is None
+        )  # urlsplit takes out what is pasted with it: a line break, a tab
     except ValueError:
         valid = False
     if not valid:
-        found = USERINFO.sub("//", url)
+        found = USERINFO.sub(r"\1", url)
         raise invalid(source or "base_url", f"found {found!r}", "expected http:// or https://, a host and a path")
     return url[:-1] if url.endswith("/") else url
 

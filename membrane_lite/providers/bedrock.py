@@ -134,11 +134,11 @@ class BedrockAdapter(HttpAdapter):
 # Settings
 
 
-def read_region(region: str | None, env: Mapping[str, str]) -> str:
-    """Of the argument, the environment, the profile; it becomes a part of host names."""
+def read_region(region: str | None, env: Mapping[str, str], *, source: str = "region") -> str:
+    """Of the argument, the environment, the profile; it becomes a part of host names. source: what an error names."""
     found = region or region_of(env, read_text) or DEFAULT_REGION
     if not isinstance(found, str) or REGION.fullmatch(found) is None:
-        raise invalid("region", f"found {found!r}", 'expected a region of AWS, "us-west-2" say')
+        raise invalid(source, f"found {found!r}", 'expected a region of AWS, "us-west-2" say')
     return found
 
 

@@ -37,14 +37,19 @@ class Scope(NamedTuple):
     path: str
 
     def read(self, hint: Any) -> Any:
-        """The hint itself where it is text; the text's own names may still stand for text."""
-        if not isinstance(hint, (str, ForwardRef)):
-            return hint
-        text = hint if isinstance(hint, str) else hint.__forward_arg__
-        try:
-            return _evaluate(ast.parse(text.strip(), mode="eval").body, _Names(self.owner, hint))
-        except Exception as exc:  # what a subscript of a class of the user's own may raise
-            raise self.refuse(text, f"cannot be resolved ({exc})", "only names of the module and of the class") from exc
+        """The hint itself where it is text, which may stand for text again: the future quotes what was quoted too."""
+        seen: set[str] = set()
+        while isinstance(hint, (str, ForwardRef)):
+            text = hint if isinstance(hint, str) else hint.__forward_arg__
+            try:
+                if text in seen:
+                    raise LookupError("it stands for itself")
+                hint = _evaluate(ast.parse(text.strip(), mode="eval").body, _Names(self.owner, hint))
+            except Exception as exc:  # what a subscript of a class of the user's own may raise
+                expected = "only names of the module and of the class"
+                raise self.refuse(text, f"cannot be resolved ({exc})", expected) from exc
+            seen.add(text)
+        return hint
 
     def refuse(self, hint: Any, fault: str, expected: str) -> MembraneError:
         plain = isinstance(hint, type) and get_origin(hint) is None

@@ -169,7 +169,7 @@ def _additional_properties(given: Any, step: Step) -> None:
 def excess(name: str, declared: Mapping[str, Any]) -> str:
     """What to say of a property that nobody declared."""
     others = ", ".join(quoted(other) for other in list(declared)[:LISTED])
-    return f"no property {quoted(name)} is declared; expected {'only ' + others if others else 'none'}"
+    return f"no property {quoted(str(name))} is declared; expected {'only ' + others if others else 'none'}"
 
 
 # Other schemas for the same value

@@ -168,10 +168,8 @@ class Items:
         item = self._item
         if item is None:
             return self._make(spot.value)
-        built = []
-        for index in range(
-            len(spot.value)
-        ):  # loops, here and below: each comprehension would be a frame more per level
+        built = []  # loops, here and below: each comprehension would be a frame more per level
+        for index in range(len(spot.value)):
             built.append(item.build(spot.inner(index, spot.schema["items"])))
         return self._make(built)
 
@@ -236,13 +234,17 @@ class Alternatives:
         return {"anyOf": [shape.schema(defs) for shape in self._shapes]}
 
     def build(self, spot: Spot) -> Any:
-        fitting = (
-            (shape, schema)
-            for shape, schema in zip(self._shapes, spot.schema["anyOf"])
-            if spot.validation.fits(schema, spot.value, spot.place)
-        )
-        shape, schema = next(fitting)
-        return shape.build(spot.under(schema))
+        """A text that fits an alternative's schema may be refused by its type, as "x" by UUID: the next is tried."""
+        refused: Refusal | None = None
+        for shape, schema in zip(self._shapes, spot.schema["anyOf"]):
+            if spot.validation.fits(schema, spot.value, spot.place):
+                try:
+                    return shape.build(spot.under(schema))
+                except Refusal as refusal:
+                    if not isinstance(spot.value, str):
+                        raise
+                    refused = refused or refusal
+        raise refused or spot.refuse("fits none of the alternatives")
 
     def parts(self) -> Iterable[Shape]:
         return self._shapes

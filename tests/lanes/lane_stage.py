@@ -67,6 +67,27 @@ class StillClock(Clock):
         return signal is not None and signal.aborted
 
 
+class Watched:
+    """A transport that looks at the deadlines of each call; its first call times out, as a silent socket would."""
+
+    def __init__(self, inner: Any) -> None:
+        self.redactor = inner.redactor
+        self.bounds: list[float] = []
+        self._inner = inner
+
+    def open(self, request: Any, call: Any) -> Any:
+        call.deadlines.request_sent()
+        before_the_head = call.deadlines.left()
+        call.deadlines.first_event()
+        self.bounds += [before_the_head, call.deadlines.left()]
+        if len(self.bounds) == 2:
+            raise call.deadlines.error()
+        return self._inner.open(request, call)
+
+    def close(self) -> None:
+        self._inner.close()
+
+
 def aws_environment(url: str) -> Mapping[str, str]:
     """Of a process whose Bedrock is the loopback server."""
     return {

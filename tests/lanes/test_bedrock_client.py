@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import pytest
-from lanes.lane_stage import Recorder, StillClock, aws_environment, bedrock_served, refused
+from lanes.lane_stage import Recorder, StillClock, Watched, aws_environment, bedrock_served, refused
 
 from membrane_lite import AbortController, MembraneError
 from membrane_lite.lanes import (
@@ -34,7 +34,7 @@ HI: Json = '{"anthropic_version":"bedrock-2023-05-31","max_tokens":9,"messages":
 OPUS = "global.anthropic.claude-opus-5"
 
 
-def test_a_request_is_a_signed_invoke_model() -> None:
+def test_make_bedrock_client_sends_a_signed_invoke_model() -> None:
     with bedrock_served([Reply("Hello")]) as (client, server):
         answer = client.send(OPUS, HI, None)
         (request,) = server.requests
@@ -46,13 +46,13 @@ def test_a_request_is_a_signed_invoke_model() -> None:
     assert b'"text":"Hello"' in answer
 
 
-def test_a_model_id_is_one_segment_of_the_path() -> None:
+def test_make_bedrock_client_sends_a_model_id_as_one_segment_of_the_path() -> None:
     with bedrock_served([Reply()]) as (client, server):
         make_embeddings(client).embed(["one"])
     assert server.requests[0].target == "/model/cohere.embed-v4%3A0/invoke"
 
 
-def test_a_bedrock_api_key_is_sent_instead_of_a_signature(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_make_bedrock_client_sends_a_bedrock_api_key_instead_of_a_signature(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "bedrock-api-key-of-the-test")
     with bedrock_served([Reply("Hello")]) as (client, server):
         client.send(OPUS, HI)
@@ -61,12 +61,24 @@ def test_a_bedrock_api_key_is_sent_instead_of_a_signature(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("region", ["Frankfurt!", "a.b"])
-def test_a_region_that_is_none_is_refused_at_construction(region: str) -> None:
+def test_make_bedrock_client_refuses_a_region_that_is_none_at_construction(region: str) -> None:
     error = refused(lambda: make_bedrock_client(region))
     assert error.message == f'region: found {region!r}; expected a region of AWS, "us-west-2" say'
 
 
-def test_both_lanes_over_one_client() -> None:
+def test_make_bedrock_client_closes_a_transport_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LoopbackProvider(lambda received: Reply("Hello")) as server:
+        for name, value in {**aws_environment(server.url), "NO_PROXY": "*"}.items():
+            monkeypatch.setenv(name, value)
+        client = make_bedrock_client("us-east-1", clock=StillClock())
+        assert b"Hello" in client.send(OPUS, HI)
+        client.close()
+        client.close()
+        error = refused(lambda: client.send(OPUS, HI))
+        assert (error.retryable, "closed" in error.message, server.request_count) == (False, True, 1)
+
+
+def test_make_bedrock_client_serves_both_lanes() -> None:
     with bedrock_served(lambda received: Reply("Hello")) as (client, _):
         generation = make_model_client(client).generate("opus-5", "Hi", {"effort": "low"})
         found = make_embeddings(client).embed(["one", "two"])
@@ -77,7 +89,7 @@ def test_both_lanes_over_one_client() -> None:
     assert declared is client
 
 
-def test_ten_attempts_with_growing_waits_and_then_the_last_failure() -> None:
+def test_make_bedrock_client_sends_ten_times_with_growing_waits_and_then_raises_the_last_failure() -> None:
     clock = StillClock()
     with bedrock_served(failures(20, 503), clock=clock) as (client, server):
         error = refused(lambda: client.send(OPUS, HI, None))
@@ -87,20 +99,20 @@ def test_ten_attempts_with_growing_waits_and_then_the_last_failure() -> None:
 
 
 @pytest.mark.parametrize("status", [400, 403, 404, 424])
-def test_a_request_that_is_refused_for_itself_is_sent_once(status: int) -> None:
+def test_make_bedrock_client_sends_once_what_is_the_requests_fault(status: int) -> None:
     with bedrock_served(failures(2, status), clock=StillClock()) as (client, server):
         error = refused(lambda: client.send(OPUS, HI, None))
         assert (error.http_status, error.retryable, server.request_count) == (status, False, 1)
 
 
-def test_a_reset_and_a_half_answer_are_sent_again() -> None:
+def test_make_bedrock_client_sends_again_after_a_reset_and_half_an_answer() -> None:
     script = [faults.reset(), faults.close(Reply("Hello"), after=1), Reply("Hello")]
     with bedrock_served(script, clock=StillClock()) as (client, server):
         assert b"Hello" in client.send(OPUS, HI, None)
         assert server.request_count == 3
 
 
-def test_a_throttle_slows_the_requests_that_follow_it() -> None:
+def test_make_bedrock_client_slows_the_requests_that_follow_a_throttle() -> None:
     """Its own resend waits for the schedule, and then for the bucket, as any other: a token in 2 s, so 0.5 + 1.5.
 
     After the success, 2 s after the throttle, the curve allows 3.2 a second, but no more than twice the 0.8 measured.
@@ -114,7 +126,7 @@ def test_a_throttle_slows_the_requests_that_follow_it() -> None:
         assert server.request_count == 3
 
 
-def test_other_failures_slow_nothing() -> None:
+def test_make_bedrock_client_slows_nothing_after_other_failures() -> None:
     clock = StillClock()
     with bedrock_served([Failure(500), *[Reply("Hello")] * 3], clock=clock) as (client, _):
         for _ in range(3):
@@ -122,34 +134,13 @@ def test_other_failures_slow_nothing() -> None:
     assert clock.slept == [0.5]
 
 
-def test_two_clients_have_a_bucket_each() -> None:
+def test_make_bedrock_client_gives_each_client_a_bucket_of_its_own() -> None:
     clock = StillClock()
     with bedrock_served([Failure(429), Reply("x")], clock=clock) as (first, _):
         first.send(OPUS, HI, None)
     with bedrock_served([Reply("x")] * 3, clock=clock) as (second, _):
         second.send(OPUS, HI, None)
     assert clock.slept == [0.5, 1.5]
-
-
-class Watched:
-    """A transport that looks at the deadlines of each call; its first call times out, as a silent socket would."""
-
-    def __init__(self, inner: Any) -> None:
-        self.redactor = inner.redactor
-        self.bounds: list[float] = []
-        self._inner = inner
-
-    def open(self, request: Any, call: Any) -> Any:
-        call.deadlines.request_sent()
-        before_the_head = call.deadlines.left()
-        call.deadlines.first_event()
-        self.bounds += [before_the_head, call.deadlines.left()]
-        if len(self.bounds) == 2:
-            raise call.deadlines.error()
-        return self._inner.open(request, call)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 def test_request_handler_options_bound_silence_and_a_silent_socket_is_sent_again(
@@ -165,7 +156,7 @@ def test_request_handler_options_bound_silence_and_a_silent_socket_is_sent_again
     assert (watched.bounds, clock.slept) == ([300.0] * 4, [0.5])
 
 
-def test_the_signal_ends_a_call_that_hangs_in_its_socket() -> None:
+def test_make_bedrock_client_ends_a_call_that_hangs_in_its_socket_with_the_signal() -> None:
     controller = AbortController()
     with bedrock_served([faults.silence(Reply("Hello"), after=1)]) as (client, _):
         timer = threading.Timer(0.1, controller.abort, ["enough"])
@@ -189,6 +180,7 @@ def test_model_failure_is_the_model_and_the_drivers_own_summary() -> None:
         http_status=429,
         provider_error_code="ThrottlingException",
         request_id="r-1",
+        rate_limit={"requests": {"limit": 10, "remaining": 0}},
         raw_error=BODY,
         raw_request={"messages": ["secret prompt"]},
     )
@@ -201,6 +193,7 @@ def test_model_failure_is_the_model_and_the_drivers_own_summary() -> None:
         "http_status": 429,
         "provider_error_code": "ThrottlingException",
         "request_id": "r-1",
+        "rate_limit": {"requests": {"limit": 10, "remaining": 0}},
     }
     assert (reduced.raw_request, reduced.raw_error) == (None, None)
     assert (reduced.model_id, reduced.reason) == (OPUS, "ThrottlingException: bedrock: HTTP 429: Too many requests")
@@ -222,7 +215,7 @@ def test_model_failure_of(cause: BaseException, reason: str, type: str, retryabl
 
 
 def test_model_failure_keeps_the_class_of_a_deadline() -> None:
-    reduced = model_failure(OPUS, MembraneError("timeout", "idle", failure_class="deadline"))
+    reduced = model_failure(OPUS, MembraneError("network", "no answer to connect", failure_class="deadline"))
     assert classify_failure(reduced) == "deadline"
 
 
@@ -237,6 +230,34 @@ def test_invoke_json_is_one_round_trip() -> None:
     client = Recorder([{"answer": 42}])
     assert invoke_json(client, OPUS, '{"prompt":"Hi"}') == {"answer": 42}
     assert client.sent == [(OPUS, {"prompt": "Hi"})]
+
+
+NO_BYTES: dict[str, Any] = {"a text": '{"answer": 42}', "an object": object(), "a number": 7}
+
+
+@pytest.mark.parametrize("answer", NO_BYTES.values(), ids=NO_BYTES.keys())
+def test_invoke_json_of_a_client_that_gives_no_bytes(answer: Any) -> None:
+    class Odd:
+        def send(self, model_id: str, body: str, signal: Any) -> Any:
+            return answer
+
+    error = refused(lambda: invoke_json(Odd(), OPUS, "{}"), ModelUnavailable)
+    assert error.message.startswith(f"{OPUS}: the answer cannot be parsed: TypeError: ")
+
+
+@pytest.mark.parametrize("made", [bytes, bytearray, memoryview])
+def test_invoke_json_takes_bytes_of_every_kind(made: Any) -> None:
+    class Odd:
+        def send(self, model_id: str, body: str, signal: Any) -> Any:
+            return made(b'{"answer": 42}')
+
+    assert invoke_json(Odd(), OPUS, "{}") == {"answer": 42}
+
+
+def test_make_bedrock_client_sends_no_half_of_a_character() -> None:
+    with bedrock_served([Reply("Hello")]) as (client, server):
+        client.send(OPUS, HI.replace("Hi", "\ud83d"))
+        assert server.requests[0].json["messages"][0]["content"] == "\ufffd"
 
 
 def test_invoke_json_through_bedrock_keeps_no_body() -> None:

@@ -26,6 +26,12 @@ WRAPPED: dict[str, tuple[str, str, str]] = {
         '<data label="memory">\n<\\/memory> <\\/MEMORY x>\n</data>',
     ),
     "a label of two words": ("rollout 3", "</Rollout 3>", '<data label="rollout 3">\n<\\/Rollout 3>\n</data>'),
+    "and whatever space is between them": (
+        "rollout 3",
+        "</rollout\n 3>",
+        '<data label="rollout 3">\n<\\/rollout\n 3>\n</data>',
+    ),
+    "a label with space around it": (" memory ", "</memory>", '<data label=" memory ">\n<\\/memory>\n</data>'),
     "a label that is a pattern": ("a.*", "</abc></a.*>", '<data label="a.*">\n</abc><\\/a.*>\n</data>'),
     "a label that ends its attribute": ('x" y=<&>', "t", '<data label="x&quot; y=&lt;&amp;&gt;">\nt\n</data>'),
     "other tags stay": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from array import array
 from typing import Any
@@ -54,7 +55,12 @@ def test_chunk_texts_at_its_boundaries(count: int, sizes: list[int]) -> None:
 
 def test_chunk_texts_of_another_size() -> None:
     assert chunk_texts(["a", "b", "c"], 2) == [["a", "b"], ["c"]]
-    assert refused(lambda: chunk_texts(["a"], 0)).message == "size: found 0; expected 1 or more"
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, True, "96", None])
+def test_chunk_texts_refuses_a_size_that_is_none(size: Any) -> None:
+    error = refused(lambda: chunk_texts(["a"], size))
+    assert error.message == f"size: found {size!r}; expected a whole number, 1 or more"
 
 
 def test_build_embed_body_names_the_dimension_and_the_type() -> None:
@@ -64,6 +70,23 @@ def test_build_embed_body_names_the_dimension_and_the_type() -> None:
     assert build_embed_body(["q"], "search_query", 256) == (
         '{"texts":["q"],"input_type":"search_query","output_dimension":256,"embedding_types":["float"]}'
     )
+
+
+WRONG_BODIES: dict[str, tuple[tuple[Any, ...], str]] = {
+    "another input type": (
+        (["a"], "document"),
+        "input_type: found 'document'; expected one of search_document, search_query",
+    ),
+    "no dimension": ((["a"], "search_query", 0), "dimensions: found 0; expected a whole number, 1 or more"),
+    "a dimension that is no number": ((["a"], "search_query", "1024"), "dimensions: found '1024'; expected a whole"),
+    "one text instead of a list": (("abc", "search_query"), "texts: found str 'abc'; expected a list of strings"),
+}
+
+
+@pytest.mark.parametrize("given, words", WRONG_BODIES.values(), ids=WRONG_BODIES.keys())
+def test_build_embed_body_refuses(given: Any, words: str) -> None:
+    error = refused(lambda: build_embed_body(*given))
+    assert (error.type, error.message[: len(words)]) == ("invalid_request", words)
 
 
 READ: dict[str, Json] = {
@@ -80,6 +103,7 @@ def test_read_embeddings(payload: Json) -> None:
     assert {(type(row), row.typecode) for row in found} == {(array, "f")}
 
 
+NOT_FINITE = "a number is not finite, or has no place in 32 bits"
 UNUSABLE: dict[str, tuple[Json, str]] = {
     "one short": ({"embeddings": {"float": [[1, 2, 3]]}}, "expected 2 vectors, found 1"),
     "one too many": ({"embeddings": [[1, 2, 3]] * 3}, "expected 2 vectors, found 3"),
@@ -87,6 +111,11 @@ UNUSABLE: dict[str, tuple[Json, str]] = {
     "too narrow": ({"embeddings": [[1, 2], [1, 2, 3]]}, "vector 0: expected 3 numbers, found 2"),
     "a row that is none": ({"embeddings": [[1, 2, 3], "abc"]}, "vector 1: expected 3 numbers, found no list"),
     "words": ({"embeddings": [[1, 2, 3], ["a", "b", "c"]]}, "a vector holds something else than numbers"),
+    "null among them": ({"embeddings": [[1, 2, 3], [1, None, 3]]}, "a vector holds something else than numbers"),
+    "more than any float": ({"embeddings": [[1, 2, 3], [1, 10**400, 3]]}, "a vector holds something else than numbers"),
+    "not a number": ({"embeddings": [[1, 2, 3], [1, math.nan, 3]]}, f"vector 1: {NOT_FINITE}"),
+    "infinities that cancel out": ({"embeddings": [[math.inf, -math.inf, 3], [1, 2, 3]]}, f"vector 0: {NOT_FINITE}"),
+    "more than 32 bits hold": ({"embeddings": [[1, 2, 3], [1, 2, 1e39]]}, f"vector 1: {NOT_FINITE}"),
     "another type": ({"embeddings": {"int8": [[1, 2, 3]] * 2}}, "expected 2 vectors, found 0"),
     "no vectors": ({"message": "Hello"}, "expected 2 vectors, found 0"),
     "no object": (["float"], "expected 2 vectors, found 0"),
@@ -94,7 +123,7 @@ UNUSABLE: dict[str, tuple[Json, str]] = {
 
 
 @pytest.mark.parametrize("payload, reason", UNUSABLE.values(), ids=UNUSABLE.keys())
-def test_read_embeddings_refuses_a_count_or_a_width_that_was_not_asked_for(payload: Json, reason: str) -> None:
+def test_read_embeddings_refuses_what_was_not_asked_for(payload: Json, reason: str) -> None:
     error = refused(lambda: read_embeddings(payload, 2, 3), ModelUnavailable)
     assert (error.message, error.reason) == (f"cohere.embed-v4:0: {reason}", reason)
     assert (error.type, error.retryable, error.raw_error, error.raw_request) == ("unknown", False, None, None)
@@ -242,6 +271,8 @@ WRONG_TEXTS: dict[str, tuple[Any, str]] = {
     "a string, which is a list of letters": ("abc", "texts: found str 'abc'; expected a list of strings"),
     "a number among them": (["a", 7], "texts[1]: found int 7; expected a string"),
     "none among them": ([None], "texts[0]: found NoneType None; expected a string"),
+    "none at all": (None, "texts: found NoneType None; expected a list of strings"),
+    "bytes": (b"a", "texts[0]: found int 97; expected a string"),
 }
 
 
@@ -250,6 +281,41 @@ def test_embed_takes_texts_only(texts: Any, words: str) -> None:
     client = Recorder([])
     error = refused(lambda: make_embeddings(client).embed(texts))
     assert (error.type, error.message, client.sent) == ("invalid_request", words, [])
+
+
+def test_embed_query_takes_a_text_only() -> None:
+    client = Recorder([])
+    error = refused(lambda: make_embeddings(client).embed_query(None))  # type: ignore[arg-type]
+    assert (error.message, client.sent) == ("text: found NoneType None; expected a string", [])
+
+
+def test_make_embeddings_refuses_a_dimension_that_is_none_at_construction() -> None:
+    error = refused(lambda: make_embeddings(Recorder([]), dimensions=0))
+    assert error.message == "dimensions: found 0; expected a whole number, 1 or more"
+
+
+def test_embed_interrupted_from_the_keyboard_ends_its_batches() -> None:
+    """What a callback raises stands for it: it reaches the main thread where it waits."""
+    threads = set(threading.enumerate())
+
+    class Hanging(Recorder):
+        def send(self, model_id: str, body: str, signal: Any) -> bytes:
+            if json.loads(body)["texts"][0] == "text 0":
+                return super().send(model_id, body, signal)
+            self.sent.append((model_id, signal.wait(2)))
+            raise MembraneError("abort", "aborted")
+
+    def interrupt(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    client = Hanging(vectors)
+    with pytest.raises(KeyboardInterrupt):
+        make_embeddings(client, dimensions=256).embed([f"text {i}" for i in range(1_000)], on_progress=interrupt)
+    for thread in set(threading.enumerate()) - threads:
+        thread.join(2)
+    assert set(threading.enumerate()) <= threads
+    assert 1 < len(client.sent) <= 7
+    assert {aborted for _, aborted in client.sent[1:]} == {True}
 
 
 def test_embeddings_live_is_the_service_over_what_the_configuration_names() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from membrane_lite import AbortController
 from membrane_lite.lanes.in_flight import results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,11 +29,11 @@ def test_results_stand_in_the_order_of_the_jobs_whichever_ends_first() -> None:
     assert results(range(4), work, most=4) == [0, 10, 20, 30]
 
 
-def test_no_jobs_make_no_threads() -> None:
+def test_results_of_no_jobs_are_none() -> None:
     assert results([], lambda job, signal: job, most=6) == []
 
 
-def test_the_first_failure_is_raised_and_no_job_begins_after_it() -> None:
+def test_results_raise_the_first_failure_and_no_job_begins_after_it() -> None:
     begun: list[int] = []
 
     def work(job: int, signal: Any) -> int:
@@ -44,7 +45,7 @@ def test_the_first_failure_is_raised_and_no_job_begins_after_it() -> None:
     assert begun == [0]
 
 
-def test_jobs_in_work_are_aborted_and_waited_for() -> None:
+def test_results_abort_and_wait_for_jobs_in_work() -> None:
     ended: list[bool] = []
     both = threading.Barrier(2)
 
@@ -60,6 +61,30 @@ def test_jobs_in_work_are_aborted_and_waited_for() -> None:
     assert ended == [True]
 
 
+def test_results_of_a_callback_that_raises_begin_no_other_job_though_the_work_ignores_its_signal() -> None:
+    begun: list[int] = []
+
+    def work(job: int, signal: Any) -> int:
+        begun.append(job)
+        if job:
+            signal.wait(2)
+        return job
+
+    def broken(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        results(range(100), work, most=2, on_progress=broken)
+    assert len(begun) <= 3
+
+
+def test_results_that_are_there_leave_the_callers_signal_alone() -> None:
+    controller, inner = AbortController(), []
+    results([1], lambda job, signal: inner.append(signal), most=1, signal=controller.signal)
+    controller.abort("later")
+    assert [signal.aborted for signal in inner] == [False]
+
+
 HANGS = """
 import threading
 from membrane_lite.lanes.in_flight import results
@@ -72,7 +97,7 @@ begun.wait()
 """
 
 
-def test_a_job_that_hangs_does_not_keep_the_process_alive() -> None:
+def test_results_that_hang_do_not_keep_the_process_alive() -> None:
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-c", HANGS], cwd=ROOT, capture_output=True, timeout=30)
     assert (done.returncode, done.stderr, time.monotonic() - began < 10) == (0, b"", True)

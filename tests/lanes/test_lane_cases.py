@@ -21,7 +21,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_an_embedding(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_embed_of_what_went_wrong_in_practice(case: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     given, expected = case["input"], case["expected"]
     answers = [Raw(answer["status"], answer["headers"], answer["body_text"]) for answer in given["responses"]]
     with LoopbackProvider(answers) as server, server.transport() as transport:

@@ -34,7 +34,7 @@ from membrane_lite.lanes import (
 )
 
 
-def test_the_constants_of_the_wire() -> None:
+def test_embed_watermark_and_the_other_constants_of_the_wire() -> None:
     assert (EMBED_MODEL_ID, EMBED_DIM, EMBED_WATERMARK) == ("cohere.embed-v4:0", 1024, "cohere.embed-v4:0@1024")
     assert (EMBED_BATCH_LIMIT, EMBED_CONCURRENCY) == (96, 6)
     assert (STRUCTURED_TOOL_NAME, ANTHROPIC_VERSION, MAX_RAW) == ("emit", "bedrock-2023-05-31", 800)
@@ -91,7 +91,7 @@ def test_openai_prompt_cache_from_refuses_a_typo_and_names_the_variable(raw: str
     assert (error.type, error.message) == ("invalid_request", words)
 
 
-def test_the_constants_of_prompt_caching() -> None:
+def test_default_openai_prompt_cache_and_its_other_constants() -> None:
     assert (DEFAULT_OPENAI_PROMPT_CACHE, OPENAI_PROMPT_CACHE_VALUES) == ("off", ("off", "implicit"))
     assert OPENAI_PROMPT_CACHE_OFF_FIELD == {"mode": "explicit"}
     assert OPENAI_PROMPT_CACHE_VAR == "MEMHTML_OPENAI_PROMPT_CACHE"
@@ -127,6 +127,11 @@ MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
     "a map": ({"MEMHTML_LLM_BASE_URL": "http://h", "MEMHTML_LLM_MODEL_MAP": "x"}, "MEMHTML_LLM_MODEL_MAP: "),
     "a key": ({"MEMHTML_LLM_BASE_URL": "http://h", "MEMHTML_LLM_API_KEY": "a\nb"}, "MEMHTML_LLM_API_KEY: "),
     "caching": ({"MEMHTML_OPENAI_PROMPT_CACHE": "yes"}, "MEMHTML_OPENAI_PROMPT_CACHE: "),
+    "a region": ({"MEMHTML_AWS_REGION": "Frankfurt!"}, "MEMHTML_AWS_REGION: "),
+    "a region beside a proxy": (
+        {"MEMHTML_LLM_BASE_URL": "http://h", "MEMHTML_AWS_REGION": "a.b"},
+        "MEMHTML_AWS_REGION: ",
+    ),
 }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -53,12 +55,28 @@ def test_an_exported_name_is_that_of_its_home(name: str) -> None:
     assert name in dir(lanes)
 
 
-def test_the_fold_of_an_openai_answer_is_not_exported() -> None:
+def test_make_bedrock_client_and_make_proxy_client_have_no_signer_and_no_pool_of_their_own() -> None:
+    """What signs, and what holds connections, is the house's. The adaptive bucket is pure arithmetic."""
+    imported = {path.stem: set(modules_of(path)) for path in Path(lanes.__file__).parent.glob("*.py")}
+    forbidden = {"hashlib", "hmac", "http", "queue", "requests", "socket", "ssl", "urllib3"}
+    assert {name: found & forbidden for name, found in imported.items() if found & forbidden} == {}
+    assert imported["adaptive"] == {"__future__", "math", "typing"}
+
+
+def modules_of(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name.partition(".")[0] for name in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield (node.module or "").partition(".")[0] if node.level == 0 else f".{node.module}"
+
+
+def test_normalize_openai_response_is_not_exported() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'normalize_openai_response'"):
         lanes.normalize_openai_response  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_importing_the_room_loads_nothing_else_and_no_lane_loads_network_code() -> None:
+def test_embeddings_live_and_model_client_live_load_no_network_code() -> None:
     code = (
         "import sys, json; import membrane_lite.lanes as lanes\n"
         "loaded = sorted(name for name in sys.modules if name.startswith('membrane_lite'))\n"

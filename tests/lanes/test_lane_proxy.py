@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import traceback
 from typing import Any
 
 import pytest
-from lanes.lane_stage import PROXY_KEY, StillClock, proxy_served, refused
+from lanes.lane_stage import PROXY_KEY, StillClock, Watched, proxy_served, refused
 
 from membrane_lite import AbortController, MembraneError
 from membrane_lite.lanes import (
@@ -123,6 +124,8 @@ FOLDS: dict[str, tuple[Any, Json, Json]] = {
         {"embeddings": {"float": [[1], [2], [3]]}},
     ),
     "an index twice": ("embeddings", {"data": [row(0, [1]), row(0, [2])]}, NO_VECTORS),
+    "an index that is true": ("embeddings", {"data": [row(True, [1]), row(0, [2])]}, NO_VECTORS),
+    "an index that is a list": ("embeddings", {"data": [row([0], [1])]}, NO_VECTORS),
     "an index beyond": ("embeddings", {"data": [row(0, [1]), row(2, [2])]}, NO_VECTORS),
     "no index": ("embeddings", {"data": [{"embedding": [1]}]}, NO_VECTORS),
     "a text instead of numbers": ("embeddings", {"data": [row(0, "AAAA")]}, NO_VECTORS),
@@ -207,7 +210,7 @@ def test_make_proxy_client_gives_the_chat_routes_bytes_as_they_came() -> None:
         assert [client.send(OPUS, HI), client.send(SOL, "{}")] == [spaced, spaced]
 
 
-def test_all_three_routes_serve_both_lanes() -> None:
+def test_make_proxy_client_serves_both_lanes_on_three_routes() -> None:
     def script(received: Any) -> Reply:
         structured = b"emit" in received.body
         if received.format.name == "anthropic":
@@ -261,6 +264,25 @@ def test_make_proxy_client_does_not_repeat_what_is_the_requests_fault(status: in
         assert server.request_count == 1
 
 
+def test_make_proxy_client_names_where_a_redirect_leads_and_does_not_go_there() -> None:
+    with proxy_served([Raw(308, {"Location": "https://h/v1/messages"}, "moved")] * 2) as (client, server):
+        error = refused(lambda: client.send(OPUS, HI), ProxyHttpError)
+        assert (error.retryable, server.request_count) == (False, 1)
+    assert error.message == (
+        "the proxy answered 308: redirects to https://h/v1/messages; redirects are never followed, "
+        "set MEMHTML_LLM_BASE_URL. moved"
+    )
+
+
+def test_make_proxy_client_bounds_silence_by_request_handler_options_and_sends_again() -> None:
+    clock = StillClock()
+    with LoopbackProvider([Reply("Hello")], check=False) as server, server.transport() as transport:
+        watched = Watched(transport)
+        client = make_proxy_client(ProxyConfig(server.url), transport=watched, clock=clock)
+        assert b"Hello" in client.send(OPUS, HI)
+    assert (watched.bounds, clock.slept) == ([300.0] * 4, [0.25])
+
+
 def test_make_proxy_client_with_a_schedule_of_its_own() -> None:
     clock = StillClock()
     options: ProxyClientOptions = {"schedule": Backoff(requests=3, first_ms=0)}
@@ -269,16 +291,23 @@ def test_make_proxy_client_with_a_schedule_of_its_own() -> None:
         assert (server.request_count, clock.slept) == (3, [])
 
 
+def test_make_proxy_client_sends_no_half_of_a_character() -> None:
+    with proxy_served([Reply("Hello")]) as (client, server):
+        client.send(OPUS, HI.replace("Hi", "\ud83d"))
+        assert server.requests[0].json["messages"][0]["content"] == "\ufffd"
+
+
 def test_make_proxy_client_refuses_a_model_without_a_route_and_a_body_that_is_none() -> None:
     client = make_proxy_client(CONFIG)
     error = refused(lambda: client.send("meta.llama3", "{}"))
     assert error.message == ("model_id: found 'meta.llama3'; expected one with 'anthropic.', 'openai.', 'cohere.embed'")
     assert refused(lambda: client.send(OPUS, "Hi")).message.startswith("body: ")
+    assert refused(lambda: client.send(OPUS, None)).message.startswith("body: ")  # type: ignore[arg-type]
     assert refused(lambda: client.send(OPUS, "[]")).message == "body: found list []; expected a JSON object"
     client.close()
 
 
-def test_a_key_that_the_proxy_sends_back_is_not_shown() -> None:
+def test_make_proxy_client_does_not_show_a_key_that_the_proxy_sends_back() -> None:
     told = chat.error(401, "auth", f"Invalid key {PROXY_KEY}, " + "x" * 160 + PROXY_KEY)
     with proxy_served([told], clock=StillClock()) as (client, _):
         error = refused(lambda: make_embeddings(client).embed(["one"]), ModelUnavailable)
@@ -287,7 +316,31 @@ def test_a_key_that_the_proxy_sends_back_is_not_shown() -> None:
     assert PROXY_KEY not in repr(client)
 
 
-def test_a_proxy_failure_is_reduced_to_its_name_and_message() -> None:
+AWKWARD_KEY = 'sk-a/b"c\\d-0123456789'
+ECHOES: dict[str, Raw] = {
+    "as it is": Raw(401, {}, f"no such key: {AWKWARD_KEY}"),
+    "in a string of JSON": Raw(401, {}, json.dumps({"error": {"message": AWKWARD_KEY, "code": AWKWARD_KEY}})),
+    "with slashes escaped": Raw(401, {}, json.dumps({"error": {"code": AWKWARD_KEY}}).replace("/", "\\/")),
+    "in headers": Raw(401, {"x-request-id": AWKWARD_KEY, "Location": AWKWARD_KEY}, "{}"),
+    "in a header that is quoted": Raw(200, {"Content-Encoding": AWKWARD_KEY}, "{}"),
+    "in an answer that cannot be parsed": Raw(200, {}, f'{{"key": {AWKWARD_KEY}'),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES.keys())
+def test_make_proxy_client_shows_its_key_in_no_text(echo: Raw) -> None:
+    with LoopbackProvider([echo], check=False) as server, server.transport() as transport:
+        config = ProxyConfig(server.url, api_key=AWKWARD_KEY)
+        client = make_proxy_client(config, transport=transport, schedule=Backoff(1, 0))
+        error = refused(lambda: make_embeddings(client).embed(["one"]), ModelUnavailable)
+    told = traceback.format_exception(type(error), error, error.__traceback__)
+    texts = [*told, repr(error), json.dumps(error.to_dict()), repr(error.args), repr(vars(error)), repr(config)]
+    cause = error.__cause__ or error.__context__
+    texts += [repr(cause), repr(vars(cause))] if cause is not None else []
+    assert [text for text in texts if "0123456789" in text] == []
+
+
+def test_model_failure_of_a_proxy_http_error_is_its_name_and_message() -> None:
     body = '{"error":{"code":"model_not_found"}}'
     with proxy_served([Raw(404, {}, body)]) as (client, _):
         error = refused(lambda: make_model_client(client).generate("opus-5", "Hi", {"effort": "low"}), ModelUnavailable)
@@ -295,14 +348,16 @@ def test_a_proxy_failure_is_reduced_to_its_name_and_message() -> None:
     assert (error.type, error.retryable, error.http_status) == ("invalid_request", False, 404)
 
 
-@pytest.mark.parametrize("body", ["<html>", '{"data": "none"}', "[]"])
-def test_an_answer_that_is_no_list_of_vectors_is_a_typed_failure(body: str) -> None:
+@pytest.mark.parametrize(
+    "body", ["<html>", '{"data": "none"}', "[]", '{"data":[{"index":0,"embedding":[1e400]}]}', '{"error":{}}', ""]
+)
+def test_from_proxy_response_of_no_vectors_is_a_typed_failure_of_embed(body: str) -> None:
     with proxy_served([Raw(200, {}, body)]) as (client, server):
         refused(lambda: make_embeddings(client).embed(["one"]), ModelUnavailable)
         assert server.request_count == 1
 
 
-def test_a_proxy_that_drops_the_dimension_is_refused_by_its_width() -> None:
+def test_read_embeddings_refuses_a_proxy_that_drops_the_dimension_by_its_width() -> None:
     def script(received: Any) -> Raw:
         wide = [row(index, [0.5] * 1536) for index, _ in enumerate(received.json["input"])]
         return Raw(200, {}, json.dumps({"data": wide}))
@@ -314,7 +369,7 @@ def test_a_proxy_that_drops_the_dimension_is_refused_by_its_width() -> None:
     )
 
 
-def test_the_signal_ends_a_call_through_the_proxy() -> None:
+def test_make_proxy_client_ends_with_the_signal() -> None:
     controller = AbortController()
     controller.abort("enough")
     with proxy_served([Reply("Hello")]) as (client, server):
@@ -332,7 +387,24 @@ def test_invoke_client_for_is_the_one_construction_site_of_both_lanes() -> None:
         assert "prompt_cache_options" not in server.requests[1].json
 
 
-def test_the_environment_alone_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+LIVE: dict[str, Any] = {
+    "invoke_client_for": lambda config, **given: invoke_client_for(config, **given).send(OPUS, HI),
+    "EmbeddingsLive": lambda config, **given: EmbeddingsLive(config, **given).embed_query("one"),
+    "ModelClientLive": lambda config, **given: ModelClientLive(config, **given).generate(
+        "opus-5", "Hi", {"effort": "low"}
+    ),
+}
+
+
+@pytest.mark.parametrize("call", LIVE.values(), ids=LIVE.keys())
+def test_invoke_client_for_hands_its_clock_on(call: Any) -> None:
+    clock = StillClock()
+    with LoopbackProvider([*failures(1, 503), Reply("Hello")], check=False) as server, server.transport() as transport:
+        call(LlmConfig(proxy=ProxyConfig(server.url)), transport=transport, clock=clock)
+    assert clock.slept == [0.25]
+
+
+def test_embeddings_live_needs_the_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     with LoopbackProvider(lambda received: Reply("Hello"), check=False) as server:
         monkeypatch.setenv("MEMHTML_LLM_BASE_URL", server.url + "/")
         monkeypatch.setenv("MEMHTML_LLM_API_KEY", PROXY_KEY)

@@ -166,6 +166,24 @@ WRONG: dict[str, tuple[str, Any, Any, str]] = {
         "options: no field 'max_token'; did you mean 'max_tokens'?",
     ),
     "no options": ("opus-5", "Hi", None, "options: found NoneType None; expected a GenerateOptions or a mapping"),
+    "a word of caching that is none": (
+        "gpt-5.6-sol",
+        "Hi",
+        {"effort": "low", "openai_prompt_cache": "Off"},
+        "options.openai_prompt_cache: found 'Off'; expected one of off, implicit",
+    ),
+    "a system that is no text": (
+        "opus-5",
+        "Hi",
+        {"effort": "low", "system": ["Be brief."]},
+        "options.system: found list ['Be brief.']; expected a string",
+    ),
+    "a flag that is a word": (
+        "opus-5",
+        "Hi",
+        {"effort": "low", "cache_system": "no"},
+        "options.cache_system: found str 'no'; expected true or false",
+    ),
     "a prompt that is no text": ("opus-5", ["Hi"], {"effort": "low"}, "prompt: found list ['Hi']; expected a string"),
 }
 
@@ -174,6 +192,11 @@ WRONG: dict[str, tuple[str, Any, Any, str]] = {
 def test_build_invoke_body_refuses(key: Any, prompt: Any, options: Any, words: str) -> None:
     error = refused(lambda: build_invoke_body(key, prompt, options))
     assert (error.type, error.message[: len(words)]) == ("invalid_request", words)
+
+
+def test_build_invoke_body_takes_a_structured_tool_and_no_schema() -> None:
+    error = refused(lambda: build_invoke_body("opus-5", "Hi", {"effort": "low"}, {"type": "object"}))  # type: ignore[arg-type]
+    assert error.message == "tool: found dict {'type': 'object'}; expected a StructuredTool"
 
 
 # Reading

@@ -106,26 +106,26 @@ def client(proxy: tuple[str, LoopbackProvider]) -> Iterator[Any]:
     made.close()
 
 
-def test_embeddings_reach_cohere_with_their_type_and_dimension(client: Any, proxy: Any) -> None:
+def test_make_proxy_client_embeddings_reach_cohere_with_their_type_and_dimension(client: Any, proxy: Any) -> None:
     service = make_embeddings(client)
     found = [*service.embed(["one", "two"]), service.embed_query("one")]
     expected = [vector("one", 1024), vector("two", 1024), vector("one", 1024, "search_query")]
     assert [list(row) for row in found] == expected
 
 
-def test_prose_in_both_dialects(client: Any) -> None:
+def test_make_proxy_client_generates_prose_in_both_dialects(client: Any) -> None:
     service = make_model_client(client)
     options = {"effort": "low", "system": "Be brief.", "cache_system": True}
     assert [service.generate(key, "Hi", options).text for key in ("opus-5", "gpt-5.6-sol")] == ["Hello", "Hello"]
 
 
-def test_objects_in_both_dialects(client: Any) -> None:
+def test_make_proxy_client_generates_objects_in_both_dialects(client: Any) -> None:
     service = make_model_client(client)
     asked = [{"model_key": key, "prompt": "?", "schema": NUMBER, "effort": "low"} for key in ("opus-5", "gpt-5.6-sol")]
     assert [service.generate_object(request) for request in asked] == [{"n": 3}, {"n": 3}]
 
 
-def test_the_body_that_reaches_bedrock_is_the_one_sent_there_directly(client: Any, proxy: Any) -> None:
+def test_to_proxy_request_reaches_bedrock_as_the_body_sent_there_directly(client: Any, proxy: Any) -> None:
     make_model_client(client).generate("opus-5", "Hi", {"effort": "high"})
     assert proxy[1].requests[-1].json == {
         "anthropic_version": "bedrock-2023-05-31",
@@ -136,7 +136,7 @@ def test_the_body_that_reaches_bedrock_is_the_one_sent_there_directly(client: An
     }
 
 
-def test_a_model_that_the_proxy_does_not_serve(client: Any) -> None:
+def test_make_proxy_client_of_a_model_that_the_proxy_does_not_serve(client: Any) -> None:
     error = refused(lambda: make_model_client(client).generate("fable-5", "Hi", {"effort": "low"}), ModelUnavailable)
     assert (error.http_status, error.retryable) == (400, False)
     assert error.message.startswith("global.anthropic.claude-fable-5: ProxyHttpError: the proxy answered 400: ")

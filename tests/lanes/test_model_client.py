@@ -164,6 +164,30 @@ def test_generate_object_with_a_schema_by_hand_widens_what_is_asked_and_not_what
     assert [body["tools"][0]["input_schema"] for _, body in client.sent] == [wide, wide]
 
 
+def test_generate_object_in_the_openai_dialect_sends_a_schema_by_hand_as_it_is() -> None:
+    by_hand = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 0}}, "title": "by hand"}
+    client = Recorder([completion('{"n": 3}')])
+    request = StructuredRequest("gpt-5.6-sol", "?", Count, "low", input_schema=by_hand)
+    assert make_model_client(client).generate_object(request) == Count(3)
+    assert client.sent[0][1]["response_format"]["json_schema"] == {"name": "emit", "strict": True, "schema": by_hand}
+
+
+@dataclass
+class Noted:
+    n: int
+    note: str = ""
+
+
+def test_generate_object_with_a_schema_by_hand_takes_the_answer_as_it_is_too() -> None:
+    """What the derived schema's null stood for is known; what the hand's does, is not."""
+    client = Recorder([completion('{"n": 3, "note": null}')] * 2)
+    service = make_model_client(client)
+    derived = StructuredRequest("gpt-5.6-sol", "?", Noted, "low")
+    assert service.generate_object(derived) == Noted(3)
+    by_hand = StructuredRequest("gpt-5.6-sol", "?", Noted, "low", input_schema={"type": "object"})
+    refused(lambda: service.generate_object(by_hand), LlmContractViolation)
+
+
 def test_generate_object_with_a_cached_system_changes_the_body_alone() -> None:
     client = Recorder([message(emit({"n": 3}))] * 2)
     service = make_model_client(client)
@@ -229,7 +253,9 @@ UNREACHABLE: dict[str, tuple[Any, str, tuple[str, bool]]] = {
 
 
 @pytest.mark.parametrize("answer, reason, kind", UNREACHABLE.values(), ids=UNREACHABLE.keys())
-def test_both_ways_are_model_unavailable_where_nothing_arrives(answer: Any, reason: str, kind: Any) -> None:
+def test_generate_and_generate_object_are_model_unavailable_where_nothing_arrives(
+    answer: Any, reason: str, kind: Any
+) -> None:
     service = make_model_client(Recorder([answer, answer]))
     request = StructuredRequest("opus-5", "?", Count, "low")
     for call in (lambda: service.generate("opus-5", "Hi", LOW), lambda: service.generate_object(request)):
@@ -258,7 +284,7 @@ def test_make_model_client_refuses_a_default_that_is_none() -> None:
     assert error.message == "defaults: no field 'prompt_cache'; did you mean 'openai_prompt_cache'?"
 
 
-def test_the_signal_of_a_call_reaches_the_client() -> None:
+def test_generate_hands_its_signal_to_the_client() -> None:
     from membrane_lite import AbortController
 
     seen: list[Any] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from lanes.lane_stage import refused
 
@@ -21,7 +23,7 @@ from membrane_lite.lanes import (
 )
 
 
-def test_the_names_of_the_variables() -> None:
+def test_proxy_config_from_env_names_of_the_variables() -> None:
     assert (PROXY_BASE_URL_VAR, PROXY_API_KEY_VAR) == ("MEMHTML_LLM_BASE_URL", "MEMHTML_LLM_API_KEY")
     assert (PROXY_MODEL_PREFIX_VAR, PROXY_MODEL_MAP_VAR) == ("MEMHTML_LLM_MODEL_PREFIX", "MEMHTML_LLM_MODEL_MAP")
     assert (DEFAULT_PROXY_MODEL_PREFIX, PROXY_MODEL_PREFIX_NONE) == ("bedrock/", "none")
@@ -49,6 +51,10 @@ WRONG_ORIGINS: dict[str, tuple[str, str]] = {
     "no host": ("http://", f"found 'http:'; {EXPECTED}"),
     "a query": ("http://h?x=1", f"found 'http://h?x=1'; {EXPECTED}"),
     "nothing": ("", "found ''; expected http:// or https:// and a host"),
+    "a space in it": ("http://my host", f"found 'http://my host'; {EXPECTED}"),
+    "a line break in it": ("http://h\n:4000", f"found 'http://h\\n:4000'; {EXPECTED}"),
+    "no scheme before a password, which is not shown": ("user:pa55word@h:80", f"found 'h:80'; {EXPECTED}"),
+    "nor one slash too few": ("http:/user:pa55word@h", f"found 'http:/h'; {EXPECTED}"),
     "a user and a password, which are not shown": (
         "http://user:pa55word@h",
         "a user stands before the host; expected its key in MEMHTML_LLM_API_KEY",
@@ -145,6 +151,19 @@ def test_proxy_config_refuses_a_key_that_cannot_be_sent_and_does_not_show_it() -
     error = refused(lambda: ProxyConfig("http://h", api_key="sk-12345\nX: y"))
     assert (error.type, "sk-12345" in error.message) == ("auth", False)
     assert ProxyConfig("http://h", api_key=" \n").api_key is None
+
+
+WRONG_CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
+    "an address that is no text": ({"base_url": None}, "MEMHTML_LLM_BASE_URL: found NoneType None; expected a string"),
+    "a prefix that is no text": ({"model_prefix": None}, "model_prefix: found NoneType None; expected a string"),
+    "a map that is none": ({"model_map": ["a=b"]}, "model_map: found list ['a=b']; expected a mapping of names"),
+}
+
+
+@pytest.mark.parametrize("given, words", WRONG_CONFIGS.values(), ids=WRONG_CONFIGS.keys())
+def test_proxy_config_refuses(given: dict[str, Any], words: str) -> None:
+    error = refused(lambda: ProxyConfig(**{"base_url": "http://h", **given}))
+    assert (error.type, error.message) == ("invalid_request", words)
 
 
 def test_proxy_model_id_takes_the_map_first_and_then_the_prefix() -> None:

@@ -39,7 +39,7 @@ WAITS: dict[str, tuple[Backoff, int, float, int | None, float, float | None]] = 
 
 
 @pytest.mark.parametrize("schedule, tries, waited, stated, draw, wait", WAITS.values(), ids=WAITS.keys())
-def test_the_wait_before_the_next_attempt(
+def test_backoff_wait_ms_before_the_next_attempt(
     schedule: Backoff, tries: int, waited: float, stated: int | None, draw: float, wait: float | None
 ) -> None:
     assert schedule.wait_ms(tries, waited, stated_ms=stated, draw=draw) == wait
@@ -62,14 +62,14 @@ def run(attempt: Any, clock: StillClock, schedule: Backoff = BEDROCK_BACKOFF, si
     return answer_of(attempt, retryable=lambda error: error.retryable, backoff=schedule, clock=clock, signal=signal)
 
 
-def test_each_attempt_has_deadlines_of_its_own() -> None:
+def test_answer_of_gives_each_attempt_deadlines_of_its_own() -> None:
     calls, attempt = failing(MembraneError("server", "broken"), MembraneError("timeout", "silent"))
     clock = StillClock()
     assert (run(attempt, clock), clock.slept) == (b"answer", [0.5, 1.0])
     assert len({id(call.deadlines) for call in calls}) == 3
 
 
-def test_what_is_not_retryable_is_raised_as_it_is() -> None:
+def test_answer_of_raises_what_is_not_retryable_as_it_is() -> None:
     failure = MembraneError("invalid_request", "no")
     _, attempt = failing(failure)
     clock = StillClock()
@@ -77,7 +77,7 @@ def test_what_is_not_retryable_is_raised_as_it_is() -> None:
     assert clock.slept == []
 
 
-def test_the_last_failure_is_raised_once_no_attempt_is_to_follow() -> None:
+def test_answer_of_raises_the_last_failure_once_no_attempt_is_to_follow() -> None:
     failures = [MembraneError("server", str(number)) for number in range(20)]
     calls, attempt = failing(*failures)
     clock = StillClock()
@@ -85,13 +85,13 @@ def test_the_last_failure_is_raised_once_no_attempt_is_to_follow() -> None:
     assert (len(calls), clock.slept) == (10, [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 20.0, 20.0, 20.0])
 
 
-def test_dice_that_show_only_zeros_come_to_an_end() -> None:
+def test_answer_of_dice_that_show_only_zeros_comes_to_an_end() -> None:
     calls, attempt = failing(*[MembraneError("server", "broken")] * 1_000)
     refused(lambda: run(attempt, StillClock(0.0), PROXY_BACKOFF))
     assert len(calls) == 100
 
 
-def test_the_signal_ends_a_wait_and_forbids_an_attempt() -> None:
+def test_answer_of_ends_a_wait_and_begins_no_attempt_once_the_signal_fires() -> None:
     controller = AbortController()
     controller.abort("enough")
     calls, attempt = failing()

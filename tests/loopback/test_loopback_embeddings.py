@@ -81,6 +81,7 @@ REFUSED: dict[str, tuple[str, dict[str, str], Any, int, str]] = {
         "input_type: must be one of search_document, search_query, classification, clustering",
     ),
     "no texts": (EMBED, BEARER, {**COHERE, "texts": []}, 400, "texts: must be a list of strings, at least one"),
+    "a text": (EMBED, BEARER, {**COHERE, "texts": "one"}, 400, "texts: must be a list of strings, at least one"),
     "97 texts": (EMBED, BEARER, {**COHERE, "texts": ["x"] * 97}, 400, "texts: too many, 97 are more than 96"),
     "an odd dimension": (EMBED, BEARER, COHERE, 400, "output_dimension: must be one of 256, 512, 1024, 1536"),
     "no object": (EMBED, BEARER, ["one"], 400, MALFORMED),

@@ -76,7 +76,7 @@ BUILT: dict[str, tuple[Any, Order]] = {
 
 
 @pytest.mark.parametrize("given, built", BUILT.values(), ids=BUILT.keys())
-def test_a_dataclass_is_built(given: Any, built: Order) -> None:
+def test_decode_tool_input_builds_a_dataclass(given: Any, built: Order) -> None:
     made = decode_tool_input(Order, given)
     assert made == built
     assert [type(line.count) for line in made.lines] == [int for _ in made.lines]
@@ -108,12 +108,64 @@ TYPED = {
 }
 
 
-def test_texts_become_what_they_stand_for() -> None:
+def test_decode_tool_input_makes_of_texts_what_they_stand_for() -> None:
     made = decode_tool_input(Typed, TYPED)
     assert repr((made.day, made.time, made.id, made.amount, made.weight, made.scaled)) == (
         "(datetime.date(2024, 5, 1), datetime.time(12, 30), UUID('12345678-1234-5678-1234-567812345678'), "
         "Decimal('-1.50'), 2.0, 6.0)"
     )
+
+
+@dataclass
+class Moments:
+    times: list[datetime.time] = field(default_factory=list)
+    moments: list[datetime.datetime] = field(default_factory=list)
+
+
+UTC = datetime.timezone.utc
+MOMENTS: dict[str, tuple[dict[str, list[str]], Moments]] = {
+    "a time with the Z of RFC 3339": ({"times": ["12:30:00Z"]}, Moments([datetime.time(12, 30, tzinfo=UTC)])),
+    "a fraction of one digit": ({"times": ["12:30:00.5z"]}, Moments([datetime.time(12, 30, 0, 500_000, UTC)])),
+    "of nine, which are cut": (
+        {"moments": ["2024-05-01T12:30:00.123456789Z"]},
+        Moments([], [datetime.datetime(2024, 5, 1, 12, 30, 0, 123_456, UTC)]),
+    ),
+    "of two, before another offset": (
+        {"moments": ["2024-05-01T12:30:00.25-00:00"]},
+        Moments([], [datetime.datetime(2024, 5, 1, 12, 30, 0, 250_000, UTC)]),
+    ),
+}
+
+
+@pytest.mark.parametrize("given, built", MOMENTS.values(), ids=MOMENTS.keys())
+def test_decode_of_moments_on_every_python(given: Any, built: Moments) -> None:
+    assert decode(Moments, given) == built
+
+
+@dataclass
+class Named:
+    id: uuid.UUID | datetime.date | str
+    day: datetime.date | uuid.UUID | None = None
+
+
+IDS: dict[str, tuple[dict[str, Any], Any]] = {
+    "the first alternative": ({"id": "12345678-1234-5678-1234-567812345678"}, Named(uuid.UUID(TYPED["id"]))),
+    "the next, where a text is none of the first": ({"id": "2024-05-01"}, Named(datetime.date(2024, 5, 1))),
+    "the last takes any": ({"id": "Ann"}, Named("Ann")),
+    "none takes it: told of the first": (
+        {"id": "x", "day": "soon"},
+        Violation("/day", "expected a date as 2024-05-01, found string \"soon\": Invalid isoformat string: 'soon'"),
+    ),
+}
+
+
+@pytest.mark.parametrize("given, expected", IDS.values(), ids=IDS.keys())
+def test_decode_of_a_text_tries_the_next_alternative(given: Any, expected: Any) -> None:
+    try:
+        found: Any = decode(Named, given)
+    except LlmContractViolation as error:
+        (found,) = error.violations
+    assert found == expected
 
 
 REFUSED_BY_TYPES: dict[str, tuple[dict[str, Any], list[Violation]]] = {
@@ -142,7 +194,9 @@ REFUSED_BY_TYPES: dict[str, tuple[dict[str, Any], list[Violation]]] = {
 
 
 @pytest.mark.parametrize("changes, violations", REFUSED_BY_TYPES.values(), ids=REFUSED_BY_TYPES.keys())
-def test_what_fits_the_schema_and_not_the_type(changes: dict[str, Any], violations: list[Violation]) -> None:
+def test_decode_tool_input_refuses_what_fits_the_schema_and_not_the_type(
+    changes: dict[str, Any], violations: list[Violation]
+) -> None:
     with pytest.raises(LlmContractViolation) as raised:
         decode_tool_input(Typed, {**TYPED, **changes})
     message = violations[0].message
@@ -150,7 +204,7 @@ def test_what_fits_the_schema_and_not_the_type(changes: dict[str, Any], violatio
     assert raised.value.violations[0].message[: len(message)] == message
 
 
-def test_an_error_of_the_class_that_is_no_refusal_passes() -> None:
+def test_decode_lets_an_error_of_the_class_that_is_no_refusal_pass() -> None:
     @dataclass
     class Broken:
         it: int
@@ -168,12 +222,12 @@ class Film(TypedDict):
     colors: list[Color]
 
 
-def test_a_typed_dict_is_a_dict_with_built_parts() -> None:
+def test_decode_of_a_typed_dict_is_a_dict_with_built_parts() -> None:
     film: Film = decode(Film, {"title": "M", "lead": {"item": "x"}, "colors": ["red"]})
     assert film == {"title": "M", "lead": Line("x"), "colors": [Color.RED]}
 
 
-def test_a_mapping_gives_the_value_itself() -> None:
+def test_decode_of_a_mapping_gives_the_value_itself() -> None:
     value = {"a": [1], "b": None}
     assert decode({"type": "object"}, value) is value
 
@@ -215,13 +269,13 @@ class Shop:
     others: list[Model | None]
 
 
-def test_a_class_reads_itself() -> None:
+def test_decode_tool_input_lets_a_class_read_itself() -> None:
     assert decode_tool_input(Model, {"items": "[1, 2]"}).items == [1, 2]
     shop = decode_tool_input(Shop, {"model": {"items": [3]}, "others": [None, {"items": []}]})
     assert (shop.model.items, [other and other.items for other in shop.others]) == ([3], [None, []])
 
 
-def test_what_it_refuses_is_told_with_its_places() -> None:
+def test_decode_tool_input_tells_what_a_class_refuses_with_its_places() -> None:
     with pytest.raises(LlmContractViolation) as raised:
         decode_tool_input(Shop, {"model": {"items": [100]}, "others": []})
     assert raised.value.violations == (
@@ -230,7 +284,7 @@ def test_what_it_refuses_is_told_with_its_places() -> None:
     )
 
 
-def test_excess_is_refused_though_its_schema_says_nothing_of_it() -> None:
+def test_decode_tool_input_refuses_excess_though_the_schema_says_nothing_of_it() -> None:
     with pytest.raises(LlmContractViolation) as raised:
         decode_tool_input(Model, {"items": [], "more": 1})
     assert raised.value.violations == (Violation("/more", 'no property "more" is declared; expected only "items"'),)
@@ -263,7 +317,7 @@ REPAIRED: dict[str, tuple[Any, Any]] = {
 
 
 @pytest.mark.parametrize("given, repaired", REPAIRED.values(), ids=REPAIRED.keys())
-def test_a_container_in_a_text_is_repaired(given: Any, repaired: Any) -> None:
+def test_decode_tool_input_repairs_a_container_in_a_text(given: Any, repaired: Any) -> None:
     assert decode_tool_input(PLAIN, given) == repaired
 
 
@@ -305,7 +359,7 @@ UNREPAIRED: dict[str, tuple[Any, list[Violation]]] = {
 
 
 @pytest.mark.parametrize("given, violations", UNREPAIRED.values(), ids=UNREPAIRED.keys())
-def test_what_is_not_repaired_is_told_as_it_came(given: Any, violations: list[Violation]) -> None:
+def test_decode_tool_input_tells_what_it_does_not_repair_as_it_came(given: Any, violations: list[Violation]) -> None:
     with pytest.raises(LlmContractViolation) as raised:
         decode_tool_input(PLAIN, given)
     assert list(raised.value.violations) == violations
@@ -332,7 +386,7 @@ def error_of(schema: Any, given: Any) -> LlmContractViolation:
     return raised.value
 
 
-def test_an_answer_without_the_call_says_so() -> None:
+def test_decode_tool_input_of_an_answer_without_the_call_says_so() -> None:
     error = error_of(Order, None)
     assert (error.message, error.violations, error.raw) == (
         "the model answered without calling the tool: there is no input to decode",
@@ -341,7 +395,7 @@ def test_an_answer_without_the_call_says_so() -> None:
     )
 
 
-def test_the_error_holds_all_that_is_wrong() -> None:
+def test_decode_tool_input_errors_hold_all_that_is_wrong() -> None:
     error = error_of(Line, {"count": "x", "more": "\u00e9"})
     told = (
         'the answer does not fit its schema: the whole: the required property "item" is missing; '
@@ -358,7 +412,7 @@ def test_the_error_holds_all_that_is_wrong() -> None:
     assert isinstance(error, MembraneError)
 
 
-def test_five_violations_are_told_and_all_are_held() -> None:
+def test_decode_tool_input_tells_five_violations_and_holds_all() -> None:
     error = error_of({"type": "object", "properties": {"a": {"items": False}}}, {"a": [0] * 7})
     assert error.message == (
         "the answer does not fit its schema: "
@@ -375,14 +429,14 @@ RAW: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("given, raw", RAW.values(), ids=RAW.keys())
-def test_the_raw_answer(given: Any, raw: str) -> None:
+def test_decode_tool_input_keeps_max_raw_characters_of_the_answer(given: Any, raw: str) -> None:
     error = error_of(Line, given)
     assert error.raw == raw
     assert error.message.endswith(f"; the answer: {raw}")
     assert len(error.raw) <= MAX_RAW == 800
 
 
-def test_the_error_can_be_copied() -> None:
+def test_decode_tool_input_errors_can_be_copied() -> None:
     error = error_of(Line, {})
     for twin in (copy.copy(error), pickle.loads(pickle.dumps(error))):
         assert (twin.message, twin.violations, twin.raw, twin.to_dict()) == (
@@ -413,12 +467,12 @@ def length_of(node: Node | None) -> int:
     return length
 
 
-def test_256_levels_are_built() -> None:
+def test_decode_tool_input_builds_256_levels() -> None:
     assert length_of(decode_tool_input(Node, chain(256))) == 257
 
 
 @pytest.mark.parametrize("depth", [257, 100_000])
-def test_more_are_a_violation(depth: int) -> None:
+def test_decode_tool_input_of_more_is_a_violation(depth: int) -> None:
     assert [violation.message for violation in error_of(Node, chain(depth)).violations] == [
         "the value is nested deeper than 256 levels"
     ]
@@ -427,7 +481,7 @@ def test_more_are_a_violation(depth: int) -> None:
 # Texts
 
 
-def test_a_text_is_read_as_the_json_in_it() -> None:
+def test_decode_text_reads_the_json_in_it() -> None:
     text = 'Here:\n```json\n{"item": "tea", "count": 2}\n```'
     assert decode_text(Line, text) == Line("tea", 2)
     schema: Mapping[str, Any] = {"type": "object", "properties": {"a": {"type": "array"}}}
@@ -443,7 +497,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("text, message", TEXTS.values(), ids=TEXTS.keys())
-def test_a_text_without_an_answer(text: str, message: str) -> None:
+def test_decode_text_without_an_answer(text: str, message: str) -> None:
     with pytest.raises(LlmContractViolation) as raised:
         decode_text(Line, text)
     assert raised.value.message == message

@@ -25,6 +25,8 @@ NULL = {"type": "null"}
 T = TypeVar("T")
 UserId = NewType("UserId", int)
 DOC = "told by a name"
+NUMBERS = "list[int]"
+ITSELF, EACH, OTHER = "ITSELF", "OTHER", "EACH"
 
 
 class Color(enum.Enum):
@@ -106,6 +108,9 @@ HINTS: dict[str, tuple[str, Any]] = {
     "NewType": ("UserId", WHOLE),
     "a dataclass, in place": ("Point", POINT),
     "a text within a text": ('list["Point"]', {"type": "array", "items": POINT}),
+    "a text that is quoted again": ("'Point'", POINT),
+    "with a Literal in it, whose texts are no hints": ("\"Literal['a']\"", {"type": "string", "const": "a"}),
+    "a name for a text": ("NUMBERS", {"type": "array", "items": WHOLE}),
     "a dotted name": ("datetime.date | None", {"anyOf": [{"type": "string", "format": "date"}, NULL]}),
     "Annotated": ('Annotated[int, "how many"]', {"type": "integer", "description": "how many"}),
     "Annotated with a name": ("Annotated[int, DOC]", {"type": "integer", "description": "told by a name"}),
@@ -128,7 +133,7 @@ def class_with(hint: str) -> type:
 
 
 @pytest.mark.parametrize("hint, schema", HINTS.values(), ids=HINTS.keys())
-def test_a_hint(hint: str, schema: Any) -> None:
+def test_to_input_schema_of_a_hint(hint: str, schema: Any) -> None:
     assert to_input_schema(class_with(hint)) == {
         "type": "object",
         "properties": {"it": schema},
@@ -146,6 +151,16 @@ REFUSED = {
     "no hint at all": (
         "int if 1 else str",
         "Holder.it: the hint int if 1 else str cannot be resolved ('int if 1 else str' is no part of a hint); "
+        "expected only names of the module and of the class",
+    ),
+    "a name that stands for itself": (
+        "ITSELF",
+        "Holder.it: the hint ITSELF cannot be resolved (it stands for itself); "
+        "expected only names of the module and of the class",
+    ),
+    "two that stand for each other": (
+        "EACH",
+        "Holder.it: the hint EACH cannot be resolved (it stands for itself); "
         "expected only names of the module and of the class",
     ),
     "a key that is no string": (
@@ -171,7 +186,7 @@ REFUSED.update(
 
 
 @pytest.mark.parametrize("hint, message", REFUSED.values(), ids=REFUSED.keys())
-def test_a_hint_that_is_refused(hint: str, message: str) -> None:
+def test_to_input_schema_refuses_a_hint(hint: str, message: str) -> None:
     with pytest.raises(MembraneError) as raised:
         to_input_schema(class_with(hint))
     assert (raised.value.type, raised.value.message.replace("typing.", "")) == ("invalid_request", message)
@@ -193,7 +208,7 @@ class Order(Base):
     total: float = field(init=False, default=0.0)
 
 
-def test_a_dataclass_has_the_fields_of_its_constructor_in_order() -> None:
+def test_to_input_schema_has_the_fields_of_a_constructor_in_order() -> None:
     schema = to_input_schema(Order)
     assert schema == {
         "type": "object",
@@ -218,7 +233,7 @@ class Colored(Urgent):
     urgency: Color  # type: ignore[assignment]
 
 
-def test_an_inherited_hint_is_read_in_the_module_that_has_it() -> None:
+def test_to_input_schema_reads_an_inherited_hint_in_the_module_that_has_it() -> None:
     assert to_input_schema(UrgentOrder)["properties"] == {
         "urgency": {"type": "string", "enum": ["low", "high"]},
         "number": WHOLE,
@@ -237,7 +252,7 @@ class Seen(Film, total=False):
     stars: Annotated[int, "one to five"]
 
 
-def test_a_typed_dict() -> None:
+def test_to_input_schema_of_a_typed_dict() -> None:
     assert to_input_schema(Seen) == {
         "type": "object",
         "properties": {
@@ -262,7 +277,7 @@ if sys.version_info >= (3, 11):
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="typing.Required came with Python 3.11")
-def test_markers_count_where_hints_are_text() -> None:
+def test_to_input_schema_counts_markers_where_hints_are_text() -> None:
     assert to_input_schema(Marked) == {
         "type": "object",
         "properties": {
@@ -298,7 +313,7 @@ TREE = {
 }
 
 
-def test_a_class_that_contains_itself_is_the_root_and_a_definition() -> None:
+def test_to_input_schema_of_a_class_that_contains_itself_is_the_root_and_a_definition() -> None:
     assert to_input_schema(Tree) == {**TREE, "$defs": {"Tree": TREE}}
 
 
@@ -309,7 +324,7 @@ class Garden:
     corner: Point
 
 
-def test_only_what_contains_itself_is_a_definition() -> None:
+def test_to_input_schema_defines_only_what_contains_itself() -> None:
     """Nothing may stand beside a $ref, so a description wraps it."""
     assert to_input_schema(Garden) == {
         "type": "object",
@@ -334,7 +349,7 @@ class Egg:
     hen: Hen | None = None
 
 
-def test_classes_that_contain_each_other_need_one_definition() -> None:
+def test_to_input_schema_of_classes_that_contain_each_other_needs_one_definition() -> None:
     egg = {
         "type": "object",
         "properties": {"hen": {"anyOf": [{"$ref": "#/$defs/Hen"}, NULL]}},
@@ -367,7 +382,7 @@ class Forest:
     others: list[Namesake]  # type: ignore[valid-type]
 
 
-def test_two_classes_of_one_name_get_two_definitions() -> None:
+def test_to_input_schema_gives_two_classes_of_one_name_two_definitions() -> None:
     schema = to_input_schema(Forest)
     assert schema["properties"] == {
         "trees": {"type": "array", "items": {"$ref": "#/$defs/Tree"}},
@@ -387,7 +402,7 @@ MAPPINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("schema", MAPPINGS.values(), ids=MAPPINGS.keys())
-def test_a_mapping_is_given_back(schema: dict[str, Any]) -> None:
+def test_to_input_schema_gives_a_mapping_back(schema: dict[str, Any]) -> None:
     assert to_input_schema(schema) == schema
 
 
@@ -417,7 +432,7 @@ BAD_ROOTS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("schema, message", BAD_ROOTS.values(), ids=BAD_ROOTS.keys())
-def test_a_root_that_is_refused(schema: Any, message: str) -> None:
+def test_to_input_schema_refuses_a_root(schema: Any, message: str) -> None:
     with pytest.raises(MembraneError) as raised:
         to_input_schema(schema)
     assert (raised.value.type, raised.value.message) == ("invalid_request", message)
@@ -439,7 +454,7 @@ class Model:
 NODE = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/Model"}, NULL]}}}
 
 
-def test_a_class_with_its_own_schema() -> None:
+def test_to_input_schema_of_a_class_with_its_own_schema() -> None:
     assert to_input_schema(Model) == {**NODE, "$defs": {"Model": NODE}}
 
 
@@ -449,7 +464,7 @@ class Shelf:
     read: Callable[[], int] | None = field(init=False, default=None)
 
 
-def test_its_definitions_move_to_the_root() -> None:
+def test_to_input_schema_moves_its_definitions_to_the_root() -> None:
     assert to_input_schema(Shelf) == {
         "type": "object",
         "properties": {"models": {"type": "array", "items": {"$ref": "#/$defs/Model"}}},
@@ -471,7 +486,7 @@ class Shelves:
     other: Other
 
 
-def test_one_name_for_two_definitions_is_refused() -> None:
+def test_to_input_schema_refuses_one_name_for_two_definitions() -> None:
     with pytest.raises(MembraneError) as raised:
         to_input_schema(Shelves)
     assert (raised.value.type, raised.value.message) == (

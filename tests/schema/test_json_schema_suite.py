@@ -22,5 +22,5 @@ def test_the_suite_is_whole() -> None:
 
 
 @pytest.mark.parametrize("schema, value, fits", SUITE.values(), ids=SUITE.keys())
-def test_the_suite(schema: Any, value: Any, fits: bool) -> None:
+def test_validate_passes_the_suite(schema: Any, value: Any, fits: bool) -> None:
     assert (validate(schema, value) == []) is fits

@@ -171,12 +171,12 @@ UNFITTING = {
 
 
 @pytest.mark.parametrize("schema, value", FITTING.values(), ids=FITTING.keys())
-def test_a_value_that_fits(schema: Any, value: Any) -> None:
+def test_validate_of_a_value_that_fits(schema: Any, value: Any) -> None:
     assert validate(schema, value) == []
 
 
 @pytest.mark.parametrize("schema, value, message", UNFITTING.values(), ids=UNFITTING.keys())
-def test_a_value_that_does_not_fit(schema: Any, value: Any, message: str) -> None:
+def test_validate_of_a_value_that_does_not_fit(schema: Any, value: Any, message: str) -> None:
     assert validate(schema, value) == [Violation("", message)]
 
 
@@ -282,7 +282,7 @@ PLACES: dict[str, tuple[Any, Any, list[tuple[str, str]]]] = {
 
 
 @pytest.mark.parametrize("schema, value, violations", PLACES.values(), ids=PLACES.keys())
-def test_where_it_does_not_fit(schema: Any, value: Any, violations: list[tuple[str, str]]) -> None:
+def test_validate_says_where_it_does_not_fit(schema: Any, value: Any, violations: list[tuple[str, str]]) -> None:
     assert validate(schema, value) == [Violation(*row) for row in violations]
 
 
@@ -312,14 +312,19 @@ CLOSED: dict[str, tuple[Any, Any, list[str]]] = {
 
 
 @pytest.mark.parametrize("schema, value, paths", CLOSED.values(), ids=CLOSED.keys())
-def test_closed(schema: Any, value: Any, paths: list[str]) -> None:
+def test_validate_closed(schema: Any, value: Any, paths: list[str]) -> None:
     assert [violation.path for violation in validate(schema, value, closed=True)] == paths
 
 
-def test_what_is_said_of_an_undeclared_property() -> None:
+def test_validate_says_of_an_undeclared_property() -> None:
     assert validate({"allOf": [A, B]}, {"c": 3}, closed=True) == [
         Violation("/c", 'no property "c" is declared; expected only "a", "b"')
     ]
+
+
+def test_validate_of_a_key_that_is_no_string() -> None:
+    """JSON has none; a client of the caller's own may."""
+    assert validate(A, {1: 2}, closed=True) == [Violation("/1", 'no property "1" is declared; expected only "a"')]
 
 
 # Depth, and time
@@ -345,7 +350,7 @@ def chain(length: int, last: Any = None) -> Any:
     return value
 
 
-def test_256_levels_are_looked_at() -> None:
+def test_validate_looks_at_256_levels() -> None:
     assert validate(LIST, nested(256)) == []
     assert validate(CHAIN, chain(256)) == []
     assert [violation.message for violation in validate(CHAIN, chain(255, last=1))] == [
@@ -354,15 +359,15 @@ def test_256_levels_are_looked_at() -> None:
 
 
 @pytest.mark.parametrize("depth", [257, 900, 100_000])
-def test_more_are_a_violation(depth: int) -> None:
+def test_validate_of_more_is_a_violation(depth: int) -> None:
     assert validate(LIST, nested(depth)) == [Violation("/0" * 257, "the value is nested deeper than 256 levels")]
 
 
-def test_values_too_deep_to_compare_are_a_violation() -> None:
+def test_validate_of_values_too_deep_to_compare_is_a_violation() -> None:
     assert validate({"const": 1}, nested(100_000)) == [Violation("", "the value is nested deeper than 256 levels")]
 
 
-def test_alternatives_that_share_their_parts_are_tried_once() -> None:
+def test_validate_tries_alternatives_that_share_their_parts_once() -> None:
     """Without a memory each level would double the work: 2 ** 100 tries."""
     either = {"anyOf": [{"$ref": "#/$defs/a"}, {"$ref": "#/$defs/b"}, {"type": "null"}]}
     schema = {
@@ -430,7 +435,7 @@ BAD: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("schema, message", BAD.values(), ids=BAD.keys())
-def test_a_schema_that_cannot_be_applied(schema: Any, message: str) -> None:
+def test_validate_refuses_a_schema_that_cannot_be_applied(schema: Any, message: str) -> None:
     with pytest.raises(MembraneError) as raised:
         validate(schema, 1)
     assert (raised.value.type, raised.value.message) == ("invalid_request", message)
