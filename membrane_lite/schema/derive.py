@@ -26,6 +26,7 @@ from typing import Any, Final, Union
 
 from ..errors import MembraneError, invalid, wrong_type
 from .annotations import is_typed_dict
+from .definitions import numbered
 from .hints import Hints, is_model
 from .prepare import prepare
 from .shapes import Fields, Json, Model, Shape
@@ -77,7 +78,7 @@ class Definitions:
 
     def _free(self, name: str) -> str:
         taken = {taken for taken, _ in self._names.values()}
-        return next(free for free in _numbered(name) if free not in taken)
+        return next(free for free in numbered(name) if free not in taken)
 
     def reference(self, shape: Fields) -> Json | None:
         return {"$ref": f"#/$defs/{self._names[id(shape)][0]}"} if id(shape) in self._names else None
@@ -94,14 +95,6 @@ class Definitions:
     def written(self) -> Json:
         own = {name: shape.body(self) for name, shape in self._names.values()}
         return {**own, **self._adopted}
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}_{number}"
-        number += 1
 
 
 def _containing_themselves(root: Shape) -> list[Fields]:
