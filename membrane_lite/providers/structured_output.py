@@ -19,7 +19,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import MembraneError, invalid, wrong_type
+from ..error_table import classify_exception
+from ..errors import MembraneError, invalid, own_code_error, wrong_type
 from ..formatters.base import Formatter, ends_in_prefill, tool_mode
 from ..values.base import Json
 from ..values.requests import OutputSchema, ProviderRequest, Request
@@ -52,7 +53,17 @@ def output_schema(schema: Schema, *, name: str = DEFAULT_NAME, description: str 
         raise invalid("name", f"found {name!r}", "expected 1 to 64 letters, digits, '_' or '-'")
     if description is not None and not isinstance(description, str):
         raise wrong_type("description", description, "a string")
-    return OutputSchema(name, to_input_schema(schema), description)
+    try:
+        return OutputSchema(name, to_input_schema(schema), description)
+    except MembraneError:
+        raise
+    except Exception as exc:  # model_json_schema() is the caller's own
+        raise own_class_error(schema, exc) from exc
+
+
+def own_class_error(schema: Schema, exc: Exception) -> MembraneError:
+    """What the caller's own class raised, which is no fault of an answer."""
+    return own_code_error(getattr(schema, "__name__", "schema"), exc, classify_exception(exc))
 
 
 def check_output(output: OutputSchema | None, request: Request, formatter: Formatter) -> None:
