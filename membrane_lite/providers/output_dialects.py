@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from ..schema.definitions import gathered
+from ..schema.json_values import equality_key
 from ..schema.prepare import prepare
 from ..schema.strict import kind_names, noted, referring, typed
 from ..values.base import Json
@@ -105,6 +106,12 @@ def alone(given: Any) -> Json | None:
     return {"anyOf": given} if len(given) == 1 else None
 
 
+def any_of_places(given: Any) -> Json:
+    """A place of its own for each item is not known: each may stand in any."""
+    distinct = list({equality_key(form): form for form in given}.values())
+    return {"items": distinct[0] if len(distinct) == 1 else {"anyOf": distinct}}
+
+
 def is_closed(schema: Json) -> bool:
     """Whether no object in it has free keys, and no schema contains itself."""
     refs = prepare(schema).refs
@@ -193,6 +200,7 @@ CLAUDE: Final = Dialect(
     renamed={
         "oneOf": lambda given: {"anyOf": given},
         "allOf": lambda given: alone(given) or {"allOf": given},
+        "prefixItems": any_of_places,
         "additionalProperties": lambda given: {},  # it is false, and every object must say so
     },
     closed=True,

@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import decimal
 import enum
+import re
 import types
 import uuid
 from collections import abc
@@ -147,8 +148,20 @@ def no_form(hint: Any, scope: Scope) -> Exception:
 
 
 def _moment(text: str) -> datetime.datetime:
-    """RFC 3339. Python before 3.11 does not know its Z."""
-    return datetime.datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in ("Z", "z") else text)
+    return datetime.datetime.fromisoformat(_known(text))
+
+
+def _time(text: str) -> datetime.time:
+    return datetime.time.fromisoformat(_known(text))
+
+
+def _known(text: str) -> str:
+    """RFC 3339 as every Python knows it: before 3.11 not its Z, and of fractions only three digits or six."""
+    text = FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", text, count=1)
+    return text[:-1] + "+00:00" if text[-1:] in ("Z", "z") else text
+
+
+FRACTION: Final = re.compile(r"\.([0-9]+)")
 
 
 # What a number needs not be told in JSON: `number` never admits NaN nor an infinity, which JSON does not have.
@@ -161,7 +174,7 @@ PLAIN: Final[Mapping[type, Shape]] = {
     object: Plain({}),
     datetime.datetime: Written({"format": "date-time"}, _moment, "a date and time as 2024-05-01T12:00:00Z"),
     datetime.date: Written({"format": "date"}, datetime.date.fromisoformat, "a date as 2024-05-01"),
-    datetime.time: Written({"format": "time"}, datetime.time.fromisoformat, "a time as 12:00:00"),
+    datetime.time: Written({"format": "time"}, _time, "a time as 12:00:00"),
     uuid.UUID: Written({"format": "uuid"}, uuid.UUID, "a UUID"),
     decimal.Decimal: Written({"pattern": r"^-?[0-9]+(\.[0-9]+)?$"}, decimal.Decimal, "a decimal number"),
 }

@@ -74,6 +74,16 @@ PROPERTIES: dict[str, tuple[Json, Json, Json]] = {
         {"type": "array", "items": TEXT, "description": 'Must match {"minItems":2,"maxItems":3}'},
         {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 3},
     ),
+    "a place of its own for each item": (
+        {"type": "array", "prefixItems": [TEXT, {"type": "null"}, TEXT], "minItems": 3},
+        {"type": "array", "items": {"anyOf": [TEXT, {"type": "null"}]}, "description": 'Must match {"minItems":3}'},
+        {"type": "array", "prefixItems": [TEXT, {"type": "null"}, TEXT], "minItems": 3},
+    ),
+    "places alike": (
+        {"type": "array", "prefixItems": [TEXT, TEXT]},
+        {"type": "array", "items": TEXT},
+        {"type": "array", "prefixItems": [TEXT, TEXT]},
+    ),
     "inside items": (
         {"type": "array", "items": {"type": "string", "minLength": 1}},
         {"type": "array", "items": {"type": "string", "description": 'Must match {"minLength":1}'}},
