@@ -33,9 +33,11 @@ def _names(refs: list[str], *, taken: Mapping[str, Any]) -> dict[str, str]:
     """A name for each, the last word of it if that is free."""
     names: dict[str, str] = {}
     used = set(taken)
+    numbers: dict[str, Iterator[str]] = {}
     for ref in refs:
         word = NO_NAME.sub("_", ref.rpartition("/")[2])
-        names[ref] = next(name for name in numbered(word) if name not in used)
+        free = numbers.setdefault(word, numbered(word))
+        names[ref] = next(name for name in free if name not in used)
         used.add(names[ref])
     return names
 

@@ -53,6 +53,23 @@ GATHERED: dict[str, tuple[Any, Any]] = {
             "$defs": {"D": TEXT, "D_2": {"type": "null"}, "a_20b_1c": {"type": "integer"}},
         },
     ),
+    "one word for several": (
+        of(
+            a={"type": "array", "items": TEXT},
+            b={"type": "array", "items": {"type": "null"}},
+            c={"$ref": "#/properties/a/items"},
+            d={"$ref": "#/properties/b/items"},
+        ),
+        {
+            **of(
+                a={"type": "array", "items": TEXT},
+                b={"type": "array", "items": {"type": "null"}},
+                c={"$ref": "#/$defs/items"},
+                d={"$ref": "#/$defs/items_2"},
+            ),
+            "$defs": {"items": TEXT, "items_2": {"type": "null"}},
+        },
+    ),
     "nothing to gather": (
         {**of(a={"$ref": "#/$defs/D"}, b={"$ref": "#"}), "$defs": {"D": TEXT}},
         {**of(a={"$ref": "#/$defs/D"}, b={"$ref": "#"}), "$defs": {"D": TEXT}},
