@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Union, overload
 
 from .abort import AbortController, AbortSignal
@@ -187,13 +188,13 @@ class Membrane:
         not called. Raises what complete() does; LlmContractViolation for an answer that does not fit the schema; for
         one that was cut ("unknown") or refused ("safety") a MembraneError of code "incomplete_answer".
         """
-        from .providers.structured_answer import structured_answer  # only now: most calls ask for words
+        from .providers.structured_answer import structured_answer, tell  # only now: most calls ask for words
 
         output = output_schema(schema, name=name, description=description)
-        response = self._completed(request, output=output, **options)
+        response, show = self._completed(request, output=output, **options), partial(redacted, self._adapter)
         if on_complete is not None:
-            own_code("on_complete", on_complete, response)
-        return structured_answer(response, schema, output, shown_request=redacted(self._adapter, response.raw.request))
+            tell(on_complete, response, show=show)
+        return structured_answer(response, schema, output, show=show)
 
     def stream(
         self,
@@ -424,10 +425,16 @@ class Membrane:
             return event.response
         try:
             changed = own_code("after_response", hook, event.response, event.response.raw.response)
+            if changed is not None and not isinstance(changed, Response):
+                raise wrong_type("after_response", changed, "a Response or None")
+        except MembraneError as error:
+            turn.ended(error)
+            assert turn.failure is not None
+            raise turn.failure from turn.failure.__cause__
         except (KeyboardInterrupt, SystemExit) as exc:
             turn.attach_partial(exc)
             raise
-        return event.response if changed is None else changed
+        return changed or event.response
 
 
 class YieldingStream:

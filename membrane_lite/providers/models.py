@@ -113,19 +113,21 @@ GPT_MODELS: Final[Mapping[str, ModelTraits]] = {
 OPENROUTER_MODELS: Final[Mapping[str, ModelTraits]] = {"claude": ModelTraits(temperature_excludes_top_p=True)}
 
 # Thinking: ai.google.dev/gemini-api/docs/thinking; images out: ai.google.dev/gemini-api/docs/image-generation. Before
-# Gemini 3 "Function calling with a response mime type: 'application/json' is unsupported".
+# Gemini 3 "Function calling with a response mime type: 'application/json' is unsupported"; what draws or speaks answers
+# no request for JSON at all (google-gemini/cookbook#1028).
 GEMINI_NEWEST: Final = ModelTraits(signed_images=True)
 GEMINI_THOUGHTLESS: Final = ModelTraits(thinking_parameter=False, output_beside_tools=False)
+GEMINI_MEDIA: Final = GEMINI_THOUGHTLESS._replace(output_schema=False)
 TEXT_AND_IMAGE: Final = ("TEXT", "IMAGE")
 GEMINI_MODELS: Final[Mapping[str, ModelTraits]] = {
     "gemini-1": GEMINI_THOUGHTLESS,
     "gemini-2": GEMINI_THOUGHTLESS,
-    "gemini-2.0-flash-exp-image-generation": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
-    "gemini-2.0-flash-preview-image-generation": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
+    "gemini-2.0-flash-exp-image-generation": GEMINI_MEDIA._replace(response_modalities=TEXT_AND_IMAGE),
+    "gemini-2.0-flash-preview-image-generation": GEMINI_MEDIA._replace(response_modalities=TEXT_AND_IMAGE),
     "gemini-2.5": ModelTraits(dynamic_thinking_budget=True, output_beside_tools=False),
-    "gemini-2.5-flash-image": GEMINI_THOUGHTLESS._replace(response_modalities=TEXT_AND_IMAGE),
-    "gemini-2.5-flash-preview-tts": GEMINI_THOUGHTLESS._replace(response_modalities=("AUDIO",)),
-    "gemini-2.5-pro-preview-tts": GEMINI_THOUGHTLESS._replace(response_modalities=("AUDIO",)),
+    "gemini-2.5-flash-image": GEMINI_MEDIA._replace(response_modalities=TEXT_AND_IMAGE),
+    "gemini-2.5-flash-preview-tts": GEMINI_MEDIA._replace(response_modalities=("AUDIO",)),
+    "gemini-2.5-pro-preview-tts": GEMINI_MEDIA._replace(response_modalities=("AUDIO",)),
     "gemini-3-pro-image": GEMINI_NEWEST._replace(response_modalities=TEXT_AND_IMAGE),
     "gemini-3.1-flash-image": GEMINI_NEWEST._replace(response_modalities=TEXT_AND_IMAGE),
 }

@@ -11,11 +11,13 @@ more than a choice of keywords: schema/strict.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from ..schema.definitions import gathered
+from ..schema.json_values import equality_key
 from ..schema.prepare import prepare
-from ..schema.strict import noted, referring
+from ..schema.strict import kind_names, noted, referring, typed
 from ..values.base import Json
 
 STRING_FORMATS: Final = frozenset(
@@ -26,30 +28,44 @@ STRING_FORMATS: Final = frozenset(
 class Dialect(NamedTuple):
     """kept: the keywords it knows. renamed: those it knows by another name: what to say instead, None for nothing.
 
-    formats: of strings, those it knows. closed: objects have no other properties than those they name, and no schema
-    contains itself. least_items: how many an array can be made to have.
+    formats: of strings, those it knows. constants: the types of those it knows. closed: objects have no other
+    properties than those they name, and no schema contains itself. least_items: how many an array can be made to have.
+    most_optional, most_unions: how many properties may be absent, and how many schemas have alternatives, in all.
     """
 
     kept: frozenset[str]
     renamed: Mapping[str, Callable[[Any], Json | None]]
     formats: frozenset[str] = STRING_FORMATS
+    constants: frozenset[str] = frozenset(["string", "integer", "number", "boolean", "null"])
     closed: bool = False
     least_items: float = float("inf")
+    most_optional: float = float("inf")
+    most_unions: float = float("inf")
 
     def said(self, keyword: str, given: Any) -> Json | None:
         """The keyword as this dialect has it; None where it has no word for it."""
+        if not self._knows(keyword, given):
+            return None
         inside = INNER[keyword](given, self) if keyword in INNER else given
-        if keyword in self.renamed:
-            return self.renamed[keyword](inside)
-        known = given in self.formats if keyword == "format" else keyword in self.kept
-        return {keyword: inside} if known and (keyword != "minItems" or given <= self.least_items) else None
+        return self.renamed[keyword](inside) if keyword in self.renamed else {keyword: inside}
+
+    def _knows(self, keyword: str, given: Any) -> bool:
+        if keyword == "format":
+            return isinstance(given, str) and given in self.formats
+        if keyword == "minItems" and given > self.least_items:
+            return False
+        if keyword in ("enum", "const") and not kind_names({keyword: given}) <= self.constants:
+            return False
+        return keyword in self.kept or keyword in self.renamed
 
 
 def in_dialect(schema: Json, dialect: Dialect) -> Json | None:
     """`schema` as the dialect has it; None where it has no form for it."""
+    schema = gathered(schema)
     if dialect.closed and not is_closed(schema):
         return None
-    return written(schema, dialect)
+    said = written(schema, dialect)
+    return None if is_too_much(said, dialect) else said
 
 
 def written(schema: Any, dialect: Dialect) -> Any:
@@ -65,7 +81,7 @@ def written(schema: Any, dialect: Dialect) -> Any:
             dropped[keyword] = given
     if dialect.closed and is_object(schema):
         kept["additionalProperties"] = False
-    return referring(noted(kept, dropped))
+    return referring(noted(typed(schema, kept), dropped))
 
 
 def one(given: Any, dialect: Dialect) -> Any:
@@ -90,6 +106,12 @@ def alone(given: Any) -> Json | None:
     return {"anyOf": given} if len(given) == 1 else None
 
 
+def any_of_places(given: Any) -> Json:
+    """A place of its own for each item is not known: each may stand in any."""
+    distinct = list({equality_key(form): form for form in given}.values())
+    return {"items": distinct[0] if len(distinct) == 1 else {"anyOf": distinct}}
+
+
 def is_closed(schema: Json) -> bool:
     """Whether no object in it has free keys, and no schema contains itself."""
     refs = prepare(schema).refs
@@ -99,6 +121,8 @@ def is_closed(schema: Json) -> bool:
         if not isinstance(found, Mapping):
             return True
         if is_object(found) and ("properties" not in found or found.get("additionalProperties", False) is not False):
+            return False
+        if is_in_two_places(found) or kind_names(found) & {"object", "array"}:
             return False
         name = found.get("$ref")
         if name in path:
@@ -110,6 +134,33 @@ def is_closed(schema: Json) -> bool:
         return all(closed(inner, path) for inner in inner_schemas(found))
 
     return closed(schema, ())
+
+
+def is_in_two_places(schema: Mapping[str, Any]) -> bool:
+    """Whether several schemas describe one object: each, closed, would refuse what the others want."""
+    inner = [found for keyword in ("anyOf", "oneOf", "allOf") for found in schema.get(keyword, ())]
+    own = [keyword for keyword in ("properties", "$ref", "anyOf", "oneOf") if keyword in schema]
+    described = {"properties", "$ref"} & schema.keys() or any(
+        isinstance(found, Mapping) and ("$ref" in found or is_object(found)) for found in inner
+    )
+    return len(own) + len(schema.get("allOf", ())) > 1 and bool(described)
+
+
+def is_too_much(schema: Json, dialect: Dialect) -> bool:
+    optional = unions = 0
+    for found in everything(schema):
+        optional += len(found.get("properties", {}).keys() - set(found.get("required", ())))
+        unions += "anyOf" in found or isinstance(found.get("type"), list)
+    return optional > dialect.most_optional or unions > dialect.most_unions
+
+
+def everything(schema: Json) -> Iterator[Mapping[str, Any]]:
+    """Every schema in it, definitions too."""
+    work: list[Any] = [schema]
+    for found in work:
+        if isinstance(found, Mapping):
+            yield found
+            work += [*inner_schemas(found), *found.get("$defs", {}).values()]
 
 
 def inner_schemas(schema: Mapping[str, Any]) -> list[Any]:
@@ -149,13 +200,17 @@ CLAUDE: Final = Dialect(
     renamed={
         "oneOf": lambda given: {"anyOf": given},
         "allOf": lambda given: alone(given) or {"allOf": given},
+        "prefixItems": any_of_places,
         "additionalProperties": lambda given: {},  # it is false, and every object must say so
     },
     closed=True,
     least_items=1,
+    most_optional=24,
+    most_unions=16,
 )
 
-# ai.google.dev/api/generate-content, GenerationConfig.responseJsonSchema. The rest is not read.
+# ai.google.dev/api/generate-content, GenerationConfig.responseJsonSchema: "enum (for strings and numbers)". The rest is
+# not read.
 GEMINI: Final = Dialect(
     kept=frozenset(
         [
@@ -165,4 +220,5 @@ GEMINI: Final = Dialect(
         ]
     ),
     renamed={"const": lambda given: {"enum": [given]}, "allOf": alone},
+    constants=frozenset(["string", "integer", "number"]),
 )

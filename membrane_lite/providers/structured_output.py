@@ -19,12 +19,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import MembraneError, invalid, wrong_type
+from ..error_table import classify_exception
+from ..errors import MembraneError, invalid, own_code_error, wrong_type
 from ..formatters.base import Formatter, ends_in_prefill, tool_mode
 from ..values.base import Json
 from ..values.requests import OutputSchema, ProviderRequest, Request
 from ..wire.json_text import compact
 from .models import ModelTraits
+from .tool_schema import flatten_root_union
 
 if TYPE_CHECKING:
     from ..schema.derive import Schema
@@ -51,7 +53,17 @@ def output_schema(schema: Schema, *, name: str = DEFAULT_NAME, description: str 
         raise invalid("name", f"found {name!r}", "expected 1 to 64 letters, digits, '_' or '-'")
     if description is not None and not isinstance(description, str):
         raise wrong_type("description", description, "a string")
-    return OutputSchema(name, to_input_schema(schema), description)
+    try:
+        return OutputSchema(name, to_input_schema(schema), description)
+    except MembraneError:
+        raise
+    except Exception as exc:  # model_json_schema() is the caller's own
+        raise own_class_error(schema, exc) from exc
+
+
+def own_class_error(schema: Schema, exc: Exception) -> MembraneError:
+    """What the caller's own class raised, which is no fault of an answer."""
+    return own_code_error(getattr(schema, "__name__", "schema"), exc, classify_exception(exc))
 
 
 def check_output(output: OutputSchema | None, request: Request, formatter: Formatter) -> None:
@@ -106,7 +118,7 @@ def claude_form(request: ProviderRequest, traits: ModelTraits) -> Asked:
 
     schema = in_dialect(output.schema, CLAUDE) if traits.output_schema else None
     budgeted = isinstance(request.thinking, Mapping) and request.thinking.get("type") == "enabled"
-    if traits.forced_tool and not (budgeted and schema is not None):
+    if traits.forced_tool and takes_keys(output.schema) and not (budgeted and schema is not None):
         tool = {"name": output.name, **described(output), "input_schema": output.schema}
         return (
             replace(request, tools=[*(request.tools or ()), tool], thinking=None if budgeted else request.thinking),
@@ -116,6 +128,14 @@ def claude_form(request: ProviderRequest, traits: ModelTraits) -> Asked:
     if schema is None:
         return prompted(request, output), idle
     return request, {**idle, "output_config": {"format": {"type": "json_schema", "schema": schema}}}
+
+
+def takes_keys(schema: Json) -> bool:
+    """Whether a tool may have input of these properties: the API refuses others, of the root, with a 400."""
+    return all(map(PROPERTY_KEY.fullmatch, flatten_root_union(schema).get("properties", {})))
+
+
+PROPERTY_KEY: Final = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 
 
 def chat_form(request: ProviderRequest, traits: ModelTraits, output_form: str) -> Asked:
@@ -169,12 +189,15 @@ def prompted(request: ProviderRequest, output: OutputSchema) -> ProviderRequest:
 
 
 def named_schema(output: OutputSchema, *, strict: bool) -> dict[str, Any]:
-    """As OpenAI names it. To a schema that has no strict form the model is asked to keep, and not held."""
+    """As OpenAI names it. To a schema that has no strict form the model is asked to keep, and not held.
+
+    "schema must be a JSON Schema of 'type: \"object\"'": a root of alternatives is no schema there, strict or not.
+    """
     named = {"name": output.name, **described(output)}
     if not strict:
         return {**named, "schema": output.schema}
     held = strict_form(output.schema)
-    return {**named, "schema": output.schema if held is None else held, "strict": held is not None}
+    return {**named, "schema": flatten_root_union(output.schema) if held is None else held, "strict": held is not None}
 
 
 def strict_form(schema: Json) -> Json | None:

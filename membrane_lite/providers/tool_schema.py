@@ -1,4 +1,5 @@
-"""Anthropic refuses oneOf, anyOf and allOf at the root of a tool's input_schema; nested ones are legal.
+"""Anthropic refuses oneOf, anyOf and allOf at the root of a tool's input_schema, and OpenAI at the root of an answer's
+schema; nested ones are legal.
 
 A root union of object schemas becomes one object that takes all their properties, with a sentence in its description
 saying which belong together. Any other union becomes an open object whose description holds the union as JSON.

@@ -26,6 +26,7 @@ from typing import Any, Final, Union
 
 from ..errors import MembraneError, invalid, wrong_type
 from .annotations import is_typed_dict
+from .definitions import numbered
 from .hints import Hints, is_model
 from .prepare import prepare
 from .shapes import Fields, Json, Model, Shape
@@ -36,13 +37,14 @@ Schema = Union[Mapping[str, Any], type]  # what stands for the shape of an answe
 def to_input_schema(schema: Schema) -> Json:
     """The JSON Schema of `schema`, an object at its root, as a tool's input_schema takes it.
 
-    A mapping is checked and given back as it is. Raises MembraneError("invalid_request") for what is no schema, for a
+    A mapping is checked and given back as it is, but for its root: a reference there gives way to what it names, and a
+    type that is left out is written. Raises MembraneError("invalid_request") for what is no schema, for a
     hint that JSON has no form for, and for a schema that could not be applied.
     """
     if isinstance(schema, Mapping):
         return _checked(dict(schema), "schema")
     if is_model(schema):
-        return _checked(_unwrapped(Model(schema).own()), schema.__name__)
+        return _checked(Model(schema).own(), schema.__name__)
     return derived(shape_of(schema))
 
 
@@ -77,7 +79,7 @@ class Definitions:
 
     def _free(self, name: str) -> str:
         taken = {taken for taken, _ in self._names.values()}
-        return next(free for free in _numbered(name) if free not in taken)
+        return next(free for free in numbered(name) if free not in taken)
 
     def reference(self, shape: Fields) -> Json | None:
         return {"$ref": f"#/$defs/{self._names[id(shape)][0]}"} if id(shape) in self._names else None
@@ -94,14 +96,6 @@ class Definitions:
     def written(self) -> Json:
         own = {name: shape.body(self) for name, shape in self._names.values()}
         return {**own, **self._adopted}
-
-
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name}_{number}"
-        number += 1
 
 
 def _containing_themselves(root: Shape) -> list[Fields]:
@@ -124,19 +118,37 @@ def _containing_themselves(root: Shape) -> list[Fields]:
 
 def _unwrapped(schema: Json) -> Json:
     """A class that contains itself describes itself as a reference; a root has to be the object."""
-    name = str(schema.get("$ref", "")).rpartition("/")[2]
-    target = schema.get("$defs", {}).get(name)
-    return {**target, **{key: value for key, value in schema.items() if key != "$ref"}} if target else schema
+    if "$ref" not in schema or not schema.keys() <= BESIDE_ROOT:
+        return schema
+    target = prepare(schema).refs[schema["$ref"]]
+    beside = {key: value for key, value in schema.items() if key != "$ref"}
+    return _unwrapped({**target, **beside}) if isinstance(target, Mapping) else schema
 
 
 def _checked(schema: Json, name: str) -> Json:
     if not all(isinstance(key, str) for key in schema):
         raise invalid(name, "a key is no string", "expected a JSON Schema")
-    kind = schema.get("type", "object" if ROOT_KEYWORDS & schema.keys() else None)
-    if kind != "object":
-        raise _no_object(name, schema.get("type"))
-    prepare(schema)
-    return schema
+    refs = prepare(schema).refs
+    schema = _unwrapped(schema)
+    if not ({"type"} | ROOT_KEYWORDS) & schema.keys():
+        raise _no_object(name, None)
+    wrong = next((kind for kind in _root_types(schema, refs) if kind != "object"), None)
+    if wrong is not None:
+        raise _no_object(name, wrong)
+    return schema if "type" in schema or "properties" not in schema else {"type": "object", **schema}
+
+
+def _root_types(schema: Any, refs: Mapping[str, Any]) -> Iterator[Any]:
+    """What the root says it is, and each of its alternatives."""
+    if not isinstance(schema, Mapping):
+        return
+    if "type" in schema:
+        yield schema["type"]
+    for inner in (
+        *([refs[schema["$ref"]]] if "$ref" in schema else ()),
+        *(found for keyword in ("anyOf", "oneOf", "allOf") for found in schema.get(keyword, ())),
+    ):
+        yield from _root_types(inner, refs)
 
 
 def _no_object(name: str, found: Any) -> MembraneError:
@@ -144,3 +156,4 @@ def _no_object(name: str, found: Any) -> MembraneError:
 
 
 ROOT_KEYWORDS: Final = {"properties", "$ref", "anyOf", "oneOf", "allOf"}  # one of them may stand for the type
+BESIDE_ROOT: Final = {"$ref", "$defs", "definitions", "$schema", "$id", "$comment", "title", "description", "examples"}

@@ -6,7 +6,8 @@
     ```
 
 A fence decides only where a value begins; it ends where its own brackets do, so a fence within a string ends nothing. A
-value that is cut off is none, and what stood inside it is not taken for the answer.
+value that is cut off is none, and what stood inside it is not taken for the answer; nor is what stands in the thinking
+that some servers leave before it, "<think>...</think>".
 """
 
 from __future__ import annotations
@@ -34,19 +35,27 @@ class Found(NamedTuple):
     def is_object(self) -> bool:
         return self.text[self.start] == "{"
 
+    @property
+    def is_empty(self) -> bool:
+        """Brackets in prose, as a rule, and no answer."""
+        return not self.text[self.start + 1 : self.end - 1].strip()
+
 
 def json_of_text(text: str) -> Any:
     """The whole text, if it is JSON; else the first value in a fence; else the first object; else the first array.
 
-    Raises ValueError where there is none, or where it is not strict JSON (NaN). Takes linear time.
+    One that holds anything goes before one that is empty. Raises ValueError where there is none, or where it is not
+    strict JSON (NaN). Takes linear time.
     """
+    thinking = THINKING.match(text)
+    text = text[thinking.end() :] if thinking else text
     try:
         return parse(text.strip())
     except (ValueError, RecursionError):
         found = list(_values(text))
     if not found:
         raise ValueError("the answer holds no JSON object")
-    best = min(found, key=lambda value: (not value.is_fenced, not value.is_object, value.start))
+    best = min(found, key=lambda value: (not value.is_fenced, value.is_empty, not value.is_object, value.start))
     try:
         return parse(text[best.start : best.end])
     except RecursionError:
@@ -77,12 +86,15 @@ def _end_of(text: str, start: int) -> tuple[bool, int]:
         except RecursionError:  # whatever stands here, it is nothing that anybody could use
             return False, len(text)
         except ValueError as exc:
-            at, reason = getattr(exc, "pos", 0), getattr(exc, "msg", "")
+            if not isinstance(exc, json.JSONDecodeError):  # a number of more digits than Python reads
+                return False, len(text)
+            at, reason = exc.pos, exc.msg
             if len(window) < width or (at < width - LONGEST_TOKEN and not reason.startswith("Unterminated string")):
                 return False, start + max(at, 1)
             width *= 4
 
 
+THINKING: Final = re.compile(r"\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
 OPENING: Final = re.compile(r"[{\[]")
 FENCE: Final = re.compile(r"```[ \t]*[\w+-]*\s*\Z")
 FIRST_WINDOW: Final = 256  # characters

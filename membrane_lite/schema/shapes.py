@@ -58,13 +58,17 @@ class Spot:
         rows = getattr(exc, "errors", None)
         if not callable(rows):
             return [Violation(self.place.pointer(), f"expected {expected}, found {told(self.value)}: {exc}")]
-        violations = []
-        for row in rows():
-            place = self.place
-            for key in row["loc"]:
+        return [Violation(self._place_of(row["loc"]).pointer(), row["msg"]) for row in rows()]
+
+    def _place_of(self, steps: Sequence[Any]) -> Place:
+        """pydantic's steps: keys of the value, and the names of alternatives, which are no places of it."""
+        place, value = self.place, self.value
+        for number, key in enumerate(steps, 1):
+            if (isinstance(value, dict) and key in value) or (isinstance(value, list) and key in range(len(value))):
+                place, value = place.inner(key), value[key]
+            elif number == len(steps) and isinstance(value, dict):  # what is missing
                 place = place.inner(key)
-            violations.append(Violation(place.pointer(), row["msg"]))
-        return violations
+        return place
 
 
 class Defs(Protocol):

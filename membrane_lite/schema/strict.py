@@ -32,9 +32,11 @@ from typing import Any, Final
 
 from ..errors import MembraneError
 from ..wire.json_text import compact
-from .json_values import equality_key, escaped
+from .definitions import gathered
+from .json_values import equality_key, escaped, is_integer, kind_of
 from .prepare import prepare
 from .shapes import Json
+from .validate import Validation
 
 NULL: Final = {"type": "null"}
 
@@ -45,7 +47,7 @@ def strict_schema(schema: Mapping[str, Any]) -> Json:
     Raises MembraneError("unsupported") for what the subset has no form for: an object with free keys, a value of any
     type, allOf. Such a schema can be sent without strict.
     """
-    prepare(schema)
+    schema = gathered(schema)
     if schema.get("type") != "object" or ROOT_BEYOND & schema.keys():
         raise _beyond("", "a root that is no plain object")
     return _strict(schema, "")
@@ -82,12 +84,26 @@ def _strict(schema: Any, pointer: str) -> Json:
         raise _beyond(pointer, "an object with free keys")
     if _is_of(schema, "array") and not {"items", "prefixItems"} & schema.keys():
         raise _beyond(pointer, "an array of anything")
-    return referring(noted(kept, dropped))
+    if kind_names(schema) & {"object", "array"}:
+        raise _beyond(pointer, "a constant that is an object or an array")
+    return referring(noted(typed(schema, kept), dropped))
 
 
 def _is_of(schema: Mapping[str, Any], name: str) -> bool:
     kind = schema.get("type", [])
     return name == kind or (isinstance(kind, list) and name in kind)
+
+
+def kind_names(schema: Mapping[str, Any]) -> set[str]:
+    """Of its constants, the names of their types."""
+    given = [*schema.get("enum", ()), *([schema["const"]] if "const" in schema else ())]
+    return {"integer" if is_integer(value) else str(kind_of(value)) for value in given}
+
+
+def typed(schema: Mapping[str, Any], kept: Json) -> Json:
+    """`kept` with the type of the constants of `schema`: OpenAI wants one ("schema must have a 'type' key")."""
+    names = [] if "type" in kept else sorted(kind_names(schema))
+    return {"type": names[0] if len(names) == 1 else names, **kept} if names else kept
 
 
 def noted(kept: Json, dropped: Json) -> Json:
@@ -112,6 +128,8 @@ def referring(schema: Json) -> Json:
 def _properties(schema: Mapping[str, Any], given: Any, pointer: str) -> Json:
     if schema.get("additionalProperties", False) is not False:
         raise _beyond(pointer, "an object that takes more than its properties")
+    if ALTERNATIVES & schema.keys():  # each would be made to refuse the properties of the other
+        raise _beyond(pointer, "an object that is described in two places")
     required = schema.get("required", ())
     strict = {name: _strict(inner, f"{pointer}/{escaped(name)}") for name, inner in given.items()}
     return {
@@ -170,8 +188,6 @@ def _defs(schema: Mapping[str, Any], given: Any, pointer: str) -> Json:
 
 
 def _ref(schema: Mapping[str, Any], given: Any, pointer: str) -> Json:
-    if given != "#" and (not given.startswith("#/$defs/") or given.count("/") != 2):
-        raise _beyond(pointer, f"a reference to {given!r}, which is not under $defs,")
     return {"$ref": given}
 
 
@@ -202,6 +218,7 @@ SILENT: Final = {
     *("default", "examples", "deprecated", "readOnly", "writeOnly"),
 }
 ROOT_BEYOND: Final = {"anyOf", "oneOf", "allOf", "$ref"}
+ALTERNATIVES: Final = {"anyOf", "oneOf", "$ref"}
 MEANING: Final = {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}  # a schema has one of these
 
 
@@ -212,7 +229,9 @@ class Restoring:
     """One schema, as it was before it was made strict."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
-        self._refs: Final = prepare(schema).refs
+        prepared = prepare(schema)
+        self._refs: Final = prepared.refs
+        self._validation: Final = Validation(prepared, None)
 
     def restored(self, schema: Any, value: Any) -> Any:
         if isinstance(value, dict):
@@ -235,8 +254,23 @@ class Restoring:
         return places[index] if index < len(places) else target.get("items", {})
 
     def _meant(self, schema: Any, value: Any) -> Mapping[str, Any]:
-        """The schema of an object or array: the alternative whose properties are the value's, constants included."""
-        return next((found for found in self._alternatives(schema) if _is_meant(found, value)), {})
+        """The schema of an object or array. An answer in strict mode has every property: its keys tell alternatives
+        apart, and where they do not, its texts, numbers and constants do.
+        """
+        shaped = [found for found in self._alternatives(schema) if _has_shape(found, value)]
+        fitting = (found for found in shaped if self._holds(found, value)) if len(shaped) > 1 else iter(())
+        return next(fitting, shaped[0] if shaped else {})
+
+    def _holds(self, schema: Mapping[str, Any], value: Any) -> bool:
+        """As far as it is seen without going into parts of parts."""
+        given = value.items() if isinstance(value, dict) else ()
+        properties, required = schema.get("properties", {}), schema.get("required", ())
+        return all(
+            isinstance(inner, (dict, list))
+            or (inner is None and name not in required)
+            or self._validation.fits(properties[name], inner)
+            for name, inner in given
+        )
 
     def _alternatives(self, schema: Any) -> Iterator[Mapping[str, Any]]:
         if not isinstance(schema, Mapping):
@@ -254,15 +288,7 @@ class Restoring:
         return any(_admits_null(found) or not MEANING & found.keys() for found in self._alternatives(schema))
 
 
-def _is_meant(schema: Mapping[str, Any], value: Any) -> bool:
-    """An answer in strict mode has every property, so its keys tell alternatives apart, and constants do."""
+def _has_shape(schema: Mapping[str, Any], value: Any) -> bool:
     if isinstance(value, list):
         return "items" in schema or "prefixItems" in schema
-    properties = schema.get("properties", {})
-    return properties.keys() == value.keys() and all(
-        equality_key(value[name]) == equality_key(inner["const"])
-        for name, inner in properties.items()
-        if isinstance(inner, Mapping)
-        and "const" in inner
-        and (name in schema.get("required", ()) or value[name] is not None)
-    )
+    return bool(schema.get("properties", {}).keys() == value.keys())

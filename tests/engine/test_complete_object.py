@@ -176,6 +176,7 @@ TEXTS: dict[str, str] = {
     "bare": JSON_TEXT,
     "in a fence": f"Here it is:\n```json\n{JSON_TEXT}\n```\nAnything else?",
     "with words around it": f"You ordered {JSON_TEXT}, as far as I know.",
+    "behind thinking": f'<think>Was it {{"number": 8}}?</think>{JSON_TEXT}',
 }
 
 
@@ -297,6 +298,31 @@ def test_a_call_whose_arguments_are_broken_is_no_answer() -> None:
     assert caught.value.message == "the input of 'emit' is not complete JSON; the answer: {\"number\": 7"
 
 
+SECRET = "sk-a-key-of-mine"
+ECHOES: dict[str, tuple[Reply, str]] = {
+    "in a text": (
+        Reply(f"It is {SECRET}."),
+        "the answer holds no JSON object; the answer: It is [redacted].",
+    ),
+    "in a place, and beside it": (
+        Reply(f'{{"{SECRET}": "{SECRET}", "item": "tea"}}'),
+        'the answer does not fit its schema: /[redacted]: no property "[redacted]" is declared; expected only "item", '
+        '"count"; the answer: {"[redacted]":"[redacted]","item":"tea"}',
+    ),
+}
+
+
+@pytest.mark.parametrize("reply, message", ECHOES.values(), ids=ECHOES.keys())
+def test_a_key_that_the_model_tells_is_not_told_on(reply: Reply, message: str) -> None:
+    way = LLAMA._replace(keys={"api_key": SECRET})
+    with opened(way, reply) as (membrane, _), pytest.raises(LlmContractViolation) as caught:
+        membrane.complete_object(request("llama3"), schema=Line)
+    error = caught.value
+    assert error.message == message
+    assert (SECRET in error.raw, SECRET in str(error.violations), error.__cause__) == (False, False, None)
+    assert error.partial_usage is not None
+
+
 def test_a_long_answer_is_cut_in_its_error() -> None:
     with opened(LLAMA, Reply("x" * 5_000)) as (membrane, _), pytest.raises(LlmContractViolation) as caught:
         membrane.complete_object(request("llama3"), schema=Order)
@@ -377,8 +403,53 @@ def test_what_on_complete_raises_is_the_callers_own() -> None:
     def raises(response: Response) -> None:
         raise KeyError("mine")
 
-    with opened(CLAUDE) as (membrane, _), pytest.raises(MembraneError, match="on_complete raised KeyError: 'mine'"):
-        membrane.complete_object(request(), schema=Order, on_complete=raises)
+    with opened(CLAUDE, Reply(*CALLED.pieces, usage=Usage(21, 11))) as (membrane, provider):
+        with pytest.raises(MembraneError, match="on_complete raised KeyError: 'mine'") as caught:
+            membrane.complete_object(request(), schema=Order, on_complete=raises)
+        assert caught.value.raw_request == provider.requests[0].json
+    assert isinstance(caught.value.__cause__, KeyError)
+    assert caught.value.partial_usage.output_tokens == 11
+    assert [call.input for call in caught.value.tool_calls] == [INPUT]
+
+
+@dataclass
+class Broken:
+    item: str
+
+    def __post_init__(self) -> None:
+        raise KeyError("mine")
+
+
+class Undescribed(Model):
+    @classmethod
+    def model_json_schema(cls) -> Any:
+        raise KeyError("mine")
+
+
+class Failing(Model):
+    @classmethod
+    def model_validate(cls, value: Any) -> Model:
+        raise MembraneError("network", "no line")
+
+
+OWN_CLASSES: dict[str, tuple[Any, str, int]] = {
+    "made from the answer": (Broken, "Broken raised KeyError: 'mine'", 1),
+    "reading the answer": (Failing, "Failing raised MembraneError: no line", 1),
+    "describing itself": (Undescribed, "Undescribed raised KeyError: 'mine'", 0),
+}
+
+
+@pytest.mark.parametrize("schema, words, sent", OWN_CLASSES.values(), ids=OWN_CLASSES.keys())
+def test_what_the_callers_class_raises_is_no_fault_of_the_answer(schema: Any, words: str, sent: int) -> None:
+    answer = {"name": "Ann"} if issubclass(schema, Model) else {"item": "tea"}
+    with opened(CLAUDE, Reply(ToolCall("emit", answer), usage=Usage(21, 11))) as (membrane, provider):
+        with pytest.raises(MembraneError) as caught:
+            membrane.complete_object(request(), schema=schema)
+        assert provider.request_count == sent
+    error = caught.value
+    assert (error.message, error.retryable, error.provider_error_code) == (words, False, None)
+    assert type(error.__cause__) is (MembraneError if schema is Failing else KeyError)
+    assert (error.partial_usage is None) is (sent == 0)
 
 
 def test_a_refusal_is_sent_again_where_the_caller_wants_it() -> None:

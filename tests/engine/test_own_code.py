@@ -291,6 +291,23 @@ def test_after_response_may_replace_the_response_of_complete_alone() -> None:
     assert seen == [("It is sunny.", "It is sunny.")] * 2
 
 
+def test_after_response_that_returns_something_else_is_told() -> None:
+    hooks = Hooks(after_response=lambda response, raw: response.text)
+    with stage("anthropic", [SUNNY], hooks=hooks) as on, pytest.raises(MembraneError) as caught:
+        complete(on.membrane)
+    assert caught.value.message == "after_response: found str 'It is sunny.'; expected a Response or None"
+    assert caught.value.raw_assistant_text == "It is sunny."
+
+
+def test_what_after_response_raises_says_what_had_arrived() -> None:
+    with own_code(AFTER_RESPONSE, raising(LookupError("mine"))) as (on, _):
+        with pytest.raises(MembraneError) as caught:
+            complete(on.membrane)
+        assert caught.value.raw_request == on.provider.requests[0].json
+    error = caught.value
+    assert (error.raw_assistant_text, error.partial_usage.output_tokens > 0) == ("It is sunny.", True)
+
+
 def test_after_response_that_returns_nothing_changes_nothing() -> None:
     with stage("anthropic", [SUNNY], hooks=Hooks(after_response=lambda response, raw: None)) as on:
         assert complete(on.membrane).text == "It is sunny."

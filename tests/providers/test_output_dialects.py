@@ -33,6 +33,21 @@ PROPERTIES: dict[str, tuple[Json, Json, Json]] = {
         {"type": "string", "const": "x"},
         {"type": "string", "enum": ["x"]},
     ),
+    "constants without a type": (
+        {"anyOf": [{"const": "x"}, {"enum": [1, 2]}]},
+        {"anyOf": [{"type": "string", "const": "x"}, {"type": "integer", "enum": [1, 2]}]},
+        {"anyOf": [{"type": "string", "enum": ["x"]}, {"type": "integer", "enum": [1, 2]}]},
+    ),
+    "constants that are neither text nor number": (
+        {"anyOf": [{"type": "boolean", "const": True}, {"enum": ["x", None]}]},
+        {"anyOf": [{"type": "boolean", "const": True}, {"type": ["null", "string"], "enum": ["x", None]}]},
+        {
+            "anyOf": [
+                {"type": "boolean", "description": 'Must match {"const":true}'},
+                {"type": ["null", "string"], "description": 'Must match {"enum":["x",null]}'},
+            ]
+        },
+    ),
     "bounds": (
         {"type": "integer", "minimum": 1, "exclusiveMaximum": 9},
         {"type": "integer", "description": 'Must match {"minimum":1,"exclusiveMaximum":9}'},
@@ -58,6 +73,16 @@ PROPERTIES: dict[str, tuple[Json, Json, Json]] = {
         {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 3},
         {"type": "array", "items": TEXT, "description": 'Must match {"minItems":2,"maxItems":3}'},
         {"type": "array", "items": TEXT, "minItems": 2, "maxItems": 3},
+    ),
+    "a place of its own for each item": (
+        {"type": "array", "prefixItems": [TEXT, {"type": "null"}, TEXT], "minItems": 3},
+        {"type": "array", "items": {"anyOf": [TEXT, {"type": "null"}]}, "description": 'Must match {"minItems":3}'},
+        {"type": "array", "prefixItems": [TEXT, {"type": "null"}, TEXT], "minItems": 3},
+    ),
+    "places alike": (
+        {"type": "array", "prefixItems": [TEXT, TEXT]},
+        {"type": "array", "items": TEXT},
+        {"type": "array", "prefixItems": [TEXT, TEXT]},
     ),
     "inside items": (
         {"type": "array", "items": {"type": "string", "minLength": 1}},
@@ -99,6 +124,12 @@ def test_definitions_are_rewritten_and_nothing_stands_beside_a_reference() -> No
     assert in_dialect(given, GEMINI) == of(wrapped, **{"$defs": {"D": of(told)}})
 
 
+def test_definitions_of_an_older_draft_are_found() -> None:
+    given = of({"$ref": "#/definitions/D"}, definitions={"D": of(TEXT)})
+    assert in_dialect(given, CLAUDE) == closed({"$ref": "#/$defs/D"}, **{"$defs": {"D": closed(TEXT)}})
+    assert in_dialect(given, GEMINI) == of({"$ref": "#/$defs/D"}, **{"$defs": {"D": of(TEXT)}})
+
+
 TREE: Json = of({"type": "array", "items": {"$ref": "#/$defs/Tree"}})
 
 NO_FORM: dict[str, Json] = {
@@ -109,6 +140,10 @@ NO_FORM: dict[str, Json] = {
     "free keys or null": of({"type": ["object", "null"]}),
     "free keys in what is referred to": of({"$ref": "#/$defs/D"}, **{"$defs": {"D": {"type": "object"}}}),
     "a schema that contains itself": of({"$ref": "#/$defs/Tree"}, **{"$defs": {"Tree": TREE}}),
+    "an object that is described in two places": of({**of(TEXT), "anyOf": [of(TEXT), of({"type": "null"})]}),
+    "an object that two schemas describe": of({"allOf": [of(TEXT), {"type": "object", "properties": {"b": TEXT}}]}),
+    "properties beside a reference": of({"$ref": "#/$defs/D", "properties": {}}, **{"$defs": {"D": of(TEXT)}}),
+    "a constant that is an object": of({"const": {"x": 1}}),
     "the root itself": of({"anyOf": [{"$ref": "#"}, {"type": "null"}]}),
 }
 
@@ -123,3 +158,37 @@ def test_a_definition_that_is_used_twice_does_not_contain_itself() -> None:
     both = {"type": "object", "properties": {name: {"$ref": "#/$defs/D"} for name in "ab"}, "$defs": {"D": of(TEXT)}}
     assert in_dialect(both, CLAUDE) is not None
     assert in_dialect({**both, "$defs": {"D": of(TEXT), "unused": {"type": "object"}}}, CLAUDE) is not None
+
+
+OPTIONAL: Json = {"type": "object", "properties": {f"p{i}": TEXT for i in range(24)}}
+UNION: Json = {"anyOf": [TEXT, {"type": "null"}]}
+UNIONS: Json = {"type": "object", "properties": {f"p{i}": UNION for i in range(16)}}
+UNIONS["required"] = list(UNIONS["properties"])
+WITHIN: Json = {"type": "array", "items": {"$ref": "#/$defs/D"}}
+
+# The page counts them over the whole request, and refuses more.
+COUNTED: dict[str, tuple[Json, bool]] = {
+    "24 properties that may be absent": (OPTIONAL, True),
+    "25": ({**OPTIONAL, "properties": {**OPTIONAL["properties"], "q": TEXT}}, False),
+    "25 of which one is required": (
+        {**OPTIONAL, "properties": {**OPTIONAL["properties"], "q": TEXT}, "required": ["q"]},
+        True,
+    ),
+    "25 with those of a definition": (
+        {
+            **OPTIONAL,
+            "properties": {**OPTIONAL["properties"], "q": WITHIN},
+            "required": ["q"],
+            "$defs": {"D": of(TEXT)},
+        },
+        False,
+    ),
+    "16 unions": (UNIONS, True),
+    "17": ({**UNIONS, "properties": {**UNIONS["properties"], "q": {"type": ["string", "null"]}}}, False),
+}
+
+
+@pytest.mark.parametrize("given, held", COUNTED.values(), ids=COUNTED.keys())
+def test_claudes_format_holds_only_so_much(given: Json, held: bool) -> None:
+    assert (in_dialect(given, CLAUDE) is not None) is held
+    assert in_dialect(given, GEMINI) is not None

@@ -149,6 +149,38 @@ def test_a_schema_that_claudes_format_has_no_form_for_is_told_in_words() -> None
     assert {"output_config", "tool_choice", "tools"} & body.keys() == set()
 
 
+KEYS_APART = {"type": "object", "properties": {"first name": {"type": "string"}}, "additionalProperties": False}
+
+
+def test_a_property_that_no_tool_may_have_is_asked_for_otherwise() -> None:
+    """ "Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'": of a tool, so says the API."""
+    asked: Json = {"messages": [{"participant": "User", "content": "Hi"}], "config": {"model": "claude-sonnet-4-5"}}
+    body = json.loads(CLAUDE.render(asked, schema=KEYS_APART).body)
+    assert body["output_config"] == {"format": {"type": "json_schema", "schema": KEYS_APART}}
+    assert "tools" not in body
+    older = json.loads(CLAUDE.render({**asked, "config": {"model": "claude-sonnet-4"}}, schema=KEYS_APART).body)
+    assert "first name" in older["system"]
+    assert {"output_config", "tools"} & older.keys() == set()
+
+
+UNION: Json = {"anyOf": [SCHEMA, {"type": "object", "properties": {"none": {"const": True}}, "required": ["none"]}]}
+ONE_OBJECT: Json = {
+    "type": "object",
+    "properties": {**SCHEMA["properties"], "none": {"const": True}},
+    "description": "Give the fields of one of these groups: (city) | (none)",
+}
+
+
+def test_a_root_of_alternatives_is_one_object_where_the_api_takes_nothing_else() -> None:
+    asked: Json = {"messages": [{"participant": "User", "content": "Hi"}], "config": {"model": "gpt-5"}}
+    chat = json.loads(GPT.render(asked, schema=UNION).body)["response_format"]
+    assert chat == named(ONE_OBJECT, strict=False)
+    responses = json.loads(RESPONSES.render(asked, schema=UNION).body)["text"]["format"]
+    assert responses == {"type": "json_schema", "name": "emit", "schema": ONE_OBJECT, "strict": False}
+    compatible = json.loads(LLAMA.render(asked, schema=UNION).body)["response_format"]
+    assert compatible == named(UNION)
+
+
 def named(schema: Json, **more: Json) -> Json:
     return {"type": "json_schema", "json_schema": {"name": "emit", "schema": schema, **more}}
 
@@ -296,6 +328,13 @@ def test_a_gemini_that_cannot_be_held_to_a_schema_is_told_it_in_words() -> None:
         "systemInstruction": {"parts": [{"text": PROMPT}]},
         "generationConfig": {"maxOutputTokens": 4096},
     }
+
+
+@pytest.mark.parametrize("model", ["gemini-2.5-flash-image", "gemini-2.5-flash-preview-tts"])
+def test_a_gemini_that_draws_or_speaks_has_no_json_mode(model: str) -> None:
+    sent = fields(GEMINI, model, names="systemInstruction generationConfig")
+    assert sent["systemInstruction"] == {"parts": [{"text": PROMPT}]}
+    assert {"responseMimeType", "responseJsonSchema"} & sent["generationConfig"].keys() == set()
 
 
 STRICT_BODIES: dict[str, tuple[Json, bool]] = {

@@ -108,6 +108,23 @@ TYPED = {
 }
 
 
+# As RFC 3339 has them, on every Python.
+MOMENTS: dict[str, tuple[str, str]] = {
+    "without a zone": ("12:30:00", "12:30:00"),
+    "in UTC": ("12:30:00Z", "12:30:00+00:00"),
+    "with a zone": ("12:30:00+02:00", "12:30:00+02:00"),
+    "with tenths": ("12:30:00.5z", "12:30:00.500000+00:00"),
+    "with more than microseconds": ("12:30:00.123456789", "12:30:00.123456"),
+}
+
+
+@pytest.mark.parametrize("text, read", MOMENTS.values(), ids=MOMENTS.keys())
+def test_decode_tool_input_reads_times_and_moments(text: str, read: str) -> None:
+    assert decode_tool_input(Typed, {**TYPED, "time": text}).time.isoformat() == read
+    moment = decode_tool_input(Order, {"lines": [], "when": f"2024-05-01T{text}"}).when
+    assert moment is not None and moment.isoformat() == f"2024-05-01T{read}"
+
+
 def test_decode_tool_input_makes_of_texts_what_they_stand_for() -> None:
     made = decode_tool_input(Typed, TYPED)
     assert repr((made.day, made.time, made.id, made.amount, made.weight, made.scaled)) == (
@@ -239,7 +256,12 @@ class Refused(ValueError):
     """As pydantic's ValidationError."""
 
     def errors(self) -> list[dict[str, Any]]:
-        return [{"loc": ("items", 0), "msg": "too dear"}, {"loc": (), "msg": "and no more"}]
+        return [
+            {"loc": ("items", 0), "msg": "too dear"},
+            {"loc": ("tagged", "items", "list[int]", 0, "int"), "msg": "in an alternative"},
+            {"loc": ("tagged", "total"), "msg": "missing"},
+            {"loc": (), "msg": "and no more"},
+        ]
 
 
 class Model:
@@ -280,6 +302,8 @@ def test_decode_tool_input_tells_what_a_class_refuses_with_its_places() -> None:
         decode_tool_input(Shop, {"model": {"items": [100]}, "others": []})
     assert raised.value.violations == (
         Violation("/model/items/0", "too dear"),
+        Violation("/model/items/0", "in an alternative"),
+        Violation("/model/total", "missing"),
         Violation("/model", "and no more"),
     )
 

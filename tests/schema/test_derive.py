@@ -396,7 +396,6 @@ def test_to_input_schema_gives_two_classes_of_one_name_two_definitions() -> None
 MAPPINGS: dict[str, dict[str, Any]] = {
     "an object": {"type": "object", "properties": {"a": {"type": "string"}}},
     "an object without properties": {"type": "object"},
-    "properties alone": {"properties": {}},
     "a root union": {"anyOf": [{"type": "object"}, {"type": "object", "properties": {}}]},
 }
 
@@ -406,7 +405,50 @@ def test_to_input_schema_gives_a_mapping_back(schema: dict[str, Any]) -> None:
     assert to_input_schema(schema) == schema
 
 
+NODE: dict[str, Any] = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+ROOTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "properties alone are an object's": ({"properties": {}}, {"type": "object", "properties": {}}),
+    "a reference is followed": (
+        {"$ref": "#/$defs/Node", "$defs": {"Node": NODE}, "title": "N"},
+        {**NODE, "$defs": {"Node": NODE}, "title": "N"},
+    ),
+    "to a reference, of an older draft": (
+        {"$ref": "#/definitions/A", "definitions": {"A": {"$ref": "#/definitions/B"}, "B": {"properties": {}}}},
+        {
+            "type": "object",
+            "properties": {},
+            "definitions": {"A": {"$ref": "#/definitions/B"}, "B": {"properties": {}}},
+        },
+    ),
+    "beside other demands it stays": (
+        {"$ref": "#/$defs/Node", "required": ["next"], "$defs": {"Node": NODE}},
+        {"$ref": "#/$defs/Node", "required": ["next"], "$defs": {"Node": NODE}},
+    ),
+    "alternatives that do not say what they are": (
+        {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"type": "object", "anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("given, expected", ROOTS.values(), ids=ROOTS.keys())
+def test_the_root_of_a_mapping_is_an_object(given: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert to_input_schema(given) == expected
+
+
 BAD_ROOTS: dict[str, tuple[Any, str]] = {
+    "an alternative that is no object": (
+        {"anyOf": [{"$ref": "#/$defs/O"}, {"type": "null"}], "$defs": {"O": {"type": "object"}}},
+        'schema: found type \'null\' at the root; expected "type": "object": put the value in a property',
+    ),
+    "an alternative that leads to no object": (
+        {"oneOf": [{"type": "object"}, {"$ref": "#/$defs/L"}], "$defs": {"L": {"type": "array"}}},
+        'schema: found type \'array\' at the root; expected "type": "object": put the value in a property',
+    ),
+    "a reference to no object": (
+        {"$ref": "#/$defs/L", "$defs": {"L": {"type": "array"}}},
+        'schema: found type \'array\' at the root; expected "type": "object": put the value in a property',
+    ),
     "an array": (
         {"type": "array"},
         'schema: found type \'array\' at the root; expected "type": "object": put the value in a property',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -28,6 +29,11 @@ TEXTS: dict[str, tuple[str, Any]] = {
     "an object, not an earlier array": ('As [1] says: {"a": 1}', {"a": 1}),
     "an array of objects is one value": ('They are [{"a": 1}, {"a": 2}]', [{"a": 1}, {"a": 2}]),
     "behind braces that are none": ('Use {name} and {"a": {"b": 1}}', {"a": {"b": 1}}),
+    "behind brackets with nothing in them": ('As {} or []: [{"a": 1}]', [{"a": 1}]),
+    "nothing in it, where that is all": ("It is {}.", {}),
+    "behind thinking": ('\n<think>\nIs it {"a": 2}?</think>\n\n{"a": 1}', {"a": 1}),
+    "behind thinking, fenced": (f'<thinking>{FENCE}\n[2]\n{FENCE}</thinking>{FENCE}\n{{"a": 1}}\n{FENCE}', {"a": 1}),
+    "thinking within the answer": ('{"a": "<think>b</think>"}', {"a": "<think>b</think>"}),
     "a brace in a string": ('x {"a": "}{"} y', {"a": "}{"}),
     "half a character": ('x {"a": "\\ud800"}', {"a": "\ufffd"}),
 }
@@ -47,6 +53,7 @@ NONE = {
     ),
     "cut off in a fence": (f'{FENCE}json\n{{"a": [1]', "the answer holds no JSON object"),
     "NaN": ('x {"a": NaN}', "NaN is not JSON"),
+    "thinking alone": ('<think>{"a": 1}</think>', "the answer holds no JSON object"),
     "nested too deep": ("[" * 100_000, "the answer holds no JSON object"),
 }
 
@@ -81,3 +88,9 @@ def test_a_long_value(text: str, value: Any) -> None:
 def test_many_beginnings_take_linear_time() -> None:
     """Each of them is an error of json's, which counts the lines of all the text that it was given."""
     assert json_of_text('[1, "a' * 100_000 + '"] {"a": 1}') == {"a": 1}
+
+
+@pytest.mark.skipif(not hasattr(sys, "get_int_max_str_digits"), reason="this Python reads any number")
+def test_a_value_with_a_number_too_long_to_be_read_is_none_and_neither_are_its_parts() -> None:
+    with pytest.raises(ValueError, match="the answer holds no JSON object"):
+        json_of_text(f'{{"a": {"9" * 5_000}, "b": {{"c": 1}}}}')

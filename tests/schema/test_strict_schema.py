@@ -78,10 +78,20 @@ PROPERTIES: dict[str, tuple[Any, Any]] = {
                 "c": {"anyOf": [TEXT, NULL]},
                 "d": {"anyOf": [TEXT, WHOLE, NULL], "description": "D."},
                 "e": {"anyOf": [{"type": "string", "enum": ["x"]}, NULL]},
-                "f": {"enum": ["x", None]},
+                "f": {"type": ["null", "string"], "enum": ["x", None]},
             },
             "required": ["a", "b", "c", "d", "e", "f"],
             "additionalProperties": False,
+        },
+    ),
+    "constants without a type": (
+        {"anyOf": [{"const": "x"}, {"enum": [1, 2.0]}, {"enum": [1.5, True]}]},
+        {
+            "anyOf": [
+                {"type": "string", "const": "x"},
+                {"type": "integer", "enum": [1, 2.0]},
+                {"type": ["boolean", "number"], "enum": [1.5, True]},
+            ]
         },
     ),
     "an object without properties that takes no others": (
@@ -144,6 +154,22 @@ def test_references_stand_alone() -> None:
     }
 
 
+def test_what_is_referred_to_elsewhere_is_put_under_defs() -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/definitions/n"}, "b": {"$ref": "#/properties/a"}},
+        "required": ["a", "b"],
+        "definitions": {"n": TEXT},
+    }
+    assert strict_schema(schema) == {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/n"}, "b": {"$ref": "#/$defs/a"}},
+        "required": ["a", "b"],
+        "additionalProperties": False,
+        "$defs": {"n": TEXT, "a": {"$ref": "#/$defs/n"}},
+    }
+
+
 BEYOND: dict[str, tuple[Any, str]] = {
     "free keys": (
         {"type": "object", "additionalProperties": TEXT},
@@ -157,9 +183,17 @@ BEYOND: dict[str, tuple[Any, str]] = {
     "true": (True, "schema#/properties/it: a schema that allows anything, or nothing"),
     "an array of anything": ({"type": "array"}, "schema#/properties/it: an array of anything"),
     "allOf": ({"allOf": [TEXT, {"type": "string", "minLength": 1}]}, "schema#/properties/it/allOf: allOf"),
-    "a reference elsewhere": (
-        {"anyOf": [{"$ref": "#/properties/it/anyOf/1"}, TEXT]},
-        "schema#/properties/it/anyOf/0/$ref: a reference to '#/properties/it/anyOf/1', which is not under $defs,",
+    "an object that is described in two places": (
+        {**inside(TEXT), "anyOf": [inside(WHOLE), inside(NULL)]},
+        "schema#/properties/it/properties: an object that is described in two places",
+    ),
+    "an object that is described beside a reference": (
+        {"properties": {"k": TEXT}, "$ref": "#"},
+        "schema#/properties/it/properties: an object that is described in two places",
+    ),
+    "a constant that is an object": (
+        {"enum": [{"a": 1}]},
+        "schema#/properties/it: a constant that is an object or an array",
     ),
 }
 
@@ -246,6 +280,22 @@ NULLS: dict[str, tuple[Any, Any, Any]] = {
         },
         {"k": None, "a": None},
         {},
+    ),
+    "in the alternative whose values are of these types": (
+        {
+            "anyOf": [
+                {"properties": {"k": {"enum": ["cat", "lion"]}, "a": {}}, "required": ["k"]},
+                {"properties": {"k": {"type": "integer"}, "a": {}}, "required": ["k"]},
+                {"properties": {"k": {"enum": ["dog", "wolf"]}, "a": TEXT}, "required": ["k"]},
+            ]
+        },
+        {"k": "dog", "a": None},
+        {"k": "dog"},
+    ),
+    "in the first, where none fits": (
+        {"anyOf": [{"properties": {"k": WHOLE, "a": TEXT}}, {"properties": {"k": NULL, "a": {}}}]},
+        {"k": "x", "a": None},
+        {"k": "x"},
     ),
     "no object": (NOTED, [None], [None]),
 }
