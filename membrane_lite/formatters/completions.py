@@ -20,7 +20,7 @@ from ..values.tools import Tool, ToolResult
 from ..wire.json_text import compact
 from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, refuse_system_changes
 from .native import NativeConversation
-from .xml_tags import WHITESPACE
+from .xml_tags import WHITESPACE, is_blank
 
 DEFAULT_EOT_TOKEN: Final = "<|eot|>"
 DEFAULT_MAX_PARTICIPANTS: Final = 10
@@ -103,7 +103,7 @@ class CompletionsFormatter:
             yield self._said(options.assistant_participant, options.context_prefix, options)
         for message in messages:
             text = _text(message.content)
-            if text.strip(WHITESPACE):
+            if not is_blank(text):
                 yield self._said(message.participant, text, options)
         yield self._label(options.assistant_participant).rstrip()
 

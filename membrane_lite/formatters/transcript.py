@@ -23,7 +23,7 @@ from ..values.tools import Tool
 from . import cache_markers, image_media
 from .anthropic_xml import TranscriptSettings
 from .base import BuildOptions, BuildResult
-from .xml_tags import CALLS_CLOSER, THINKING_OPENER, WHITESPACE
+from .xml_tags import CALLS_CLOSER, THINKING_OPENER, is_blank
 from .xml_tools import tools_entry, written_calls, written_results
 
 UNSUPPORTED: Final = (Document, Audio, Video)
@@ -73,7 +73,7 @@ class _Said(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
-        return not self.text.strip(WHITESPACE)
+        return is_blank(self.text)
 
     @property
     def has_results(self) -> bool:

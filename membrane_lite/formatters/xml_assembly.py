@@ -18,13 +18,12 @@ from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen
 from ..values.tools import Tool, calls_of
 from .assembly import AnswerRecord, NativeAssembler, PieceBuffer
 from .stop_sequences import StopMatcher
-from .xml_markup import is_blank
 from .xml_reading import ParsedText, parse_text
 from .xml_stream import Depths, TagScanner
-from .xml_tags import CALLS_CLOSER, NAMESPACE, THINKING_CLOSER, THINKING_OPENER, WHITESPACE
+from .xml_tags import CALLS, CALLS_CLOSER, NAMESPACE, THINKING_CLOSER, THINKING_OPENER, WHITESPACE, is_blank
 
 # Models write the tag in either spelling; only the plain one is among the stop sequences that are sent.
-CALLS_CLOSERS: Final = (CALLS_CLOSER, f"</{NAMESPACE}function_calls>")
+CALLS_CLOSERS: Final = (CALLS_CLOSER, f"</{NAMESPACE}{CALLS}>")
 INVOKE_CLOSERS: Final = ("</invoke>", f"</{NAMESPACE}invoke>", "/>")
 
 # Servers of the chat format and Gemini name no stop sequence, and say of one what they say of an end.
