@@ -22,7 +22,7 @@ from ..values.messages import Message
 from ..values.requests import ProviderRequest, Request
 from ..values.tools import ToolCall, ToolResult, calls_of, result_block
 from ..wire.json_text import compact
-from . import image_media, request_size
+from . import image_media
 from .base import BuildSettings, BuildsMessages, ToolTexts, build_options, provider_request
 from .call_ids import call_ids
 from .stop_sequences import StopMatcher
@@ -66,9 +66,7 @@ class XmlConversation:
     def build(self) -> ProviderRequest:
         last = {"role": "assistant", "content": self._tail.rstrip(WHITESPACE)}  # providers refuse trailing white space
         messages = [*self._before, last]
-        shed = request_size.fit(messages, self._settings.max_request_bytes, shed=self._request.shed_oversize_images)
-        if shed:
-            self._settings.warn("%d images were dropped from a request that was too large", shed)
+        self._settings.fit(messages, shed=self._request.shed_oversize_images)
         return provider_request(self._request, replace(self._built, messages=messages))
 
     def assembler(self) -> XmlAssembler:
