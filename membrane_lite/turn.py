@@ -37,8 +37,8 @@ from .outcome import (
     stop_reason_of,
     usage_of,
 )
-from .providers.base import Adapter, HttpAdapter, check_items, check_system_changes, provider_name
-from .providers.structured_output import check_output, with_output
+from .providers.base import Adapter, HttpAdapter, check_request, check_system_changes, provider_name
+from .providers.structured_output import with_output
 from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS, TOLD_AT, ResumptionGuard
 from .values.deltas import Finished
 from .values.events import (
@@ -99,9 +99,7 @@ class Turn:
         self._plan: Final = options.plan
         self._formatter: Final = formatter
         self._conversation: Final = formatter.conversation(request, options.settings)
-        check_system_changes(request.messages, formatter, adapter)
-        check_items(formatter, adapter)
-        check_output(options.output, request, formatter)
+        check_request(request, formatter, adapter, output=options.output)
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
         self._resumptions: Final = ResumptionGuard(options.max_resumption_rounds)
