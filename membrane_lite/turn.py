@@ -25,7 +25,6 @@ from .errors import CALL_TIMEOUT, MembraneError, aborted, own_code_error, wrong_
 from .formatters import cache_markers
 from .formatters.assembly import AnswerRecord
 from .formatters.base import Assembler, BuildSettings, Formatter, ToolTexts
-from .formatters.cache_receipts import receipt_of
 from .outcome import (
     KNOWN_STOP_REASONS,
     Round,
@@ -236,6 +235,8 @@ class Turn:
         self._warn_of_lost_markers(provider_request, body)
         tell = self._options.on_cache_wire_receipt
         if tell is not None:
+            from .formatters.cache_receipts import receipt_of  # only now: most calls ask for no hashes
+
             own_code("on_cache_wire_receipt", tell, receipt_of(body))
 
     def _warn_of_lost_markers(self, provider_request: ProviderRequest, body: Any) -> None:
