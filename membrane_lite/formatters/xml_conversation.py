@@ -17,7 +17,7 @@ from typing import Final
 from ..resumption import FalseStop
 from ..values.base import Json, plain
 from ..values.content import Block
-from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen, ChunkMeta, Tokens
+from ..values.events import AnyEvent, BlockInfo, ChunkMeta, Tokens
 from ..values.messages import Message
 from ..values.requests import ProviderRequest, Request
 from ..values.tools import ToolCall, ToolResult, calls_of, result_block
@@ -26,7 +26,7 @@ from . import image_media
 from .base import BuildSettings, BuildsMessages, ToolTexts, build_options, provider_request
 from .call_ids import call_ids
 from .stop_sequences import StopMatcher
-from .xml_assembly import CALLS_CLOSERS, Carried, XmlAssembler
+from .xml_assembly import CALLS_CLOSERS, Carried, XmlAssembler, whole_block
 from .xml_reading import parse_calls
 from .xml_stream import TagScanner
 from .xml_tags import THINKING_OPENER, WHITESPACE
@@ -91,7 +91,7 @@ class XmlConversation:
 
     def tool_texts(self, content: Sequence[Block], turn: Sequence[Block]) -> ToolTexts:
         answer = self._reading
-        earlier = self._said[: len(self._said) - len(answer.carried.text)]
+        earlier = self._said_before
         written = answer.carried.text + answer.text
         block = parse_calls(written, new_id=str)
         if block is None:
@@ -168,7 +168,12 @@ class XmlConversation:
 
     def _written_before(self) -> Json:
         """All that stands before the text that is being read."""
-        return [self._before, self._prefill, self._said[: len(self._said) - len(self._carried.text)]]
+        return [self._before, self._prefill, self._said_before]
+
+    @property
+    def _said_before(self) -> str:
+        """What was said before the text that is being read."""
+        return self._said[: len(self._said) - len(self._carried.text)]
 
 
 def _open_block(scanner: TagScanner) -> str | None:
@@ -187,11 +192,8 @@ def with_missing(pending: Sequence[str], results: Sequence[ToolResult]) -> list[
 def result_events(result: ToolResult, index: int) -> list[AnyEvent]:
     """A result as the stream tells of it: content that is no string as JSON."""
     block, content = result_block(result), result.content
-    start = BlockInfo("tool_result", tool_id=result.tool_use_id)
     info = BlockInfo("tool_result", content=content, tool_id=result.tool_use_id, is_error=result.is_error)
+    started, completed = whole_block(block, index, info)
     said = content if isinstance(content, str) else compact(plain(content))
-    return [
-        BlockSeen(BlockEvent("block_start", index, start), block),
-        *([Tokens(said, ChunkMeta("tool_result", index, tool_id=result.tool_use_id))] if said else []),
-        BlockSeen(BlockEvent("block_complete", index, info), block),
-    ]
+    told = [Tokens(said, ChunkMeta("tool_result", index, tool_id=result.tool_use_id))] if said else []
+    return [started, *told, completed]
