@@ -3,6 +3,8 @@
     ...Ann: q\\nClaude:                    sent
     ...Ann: q\\nClaude: <function_calls>…  + what the model wrote, and the tag it was stopped at
     ...</function_calls><function_results>…</function_results>   + the results: sent again, and the model goes on
+    ...Ann: q\\nClaude: <thinking>…    + what the model wrote, stopped by "\\nAnn:" as it thinks of her (a false stop)
+    ...Ann: q\\nClaude: <thinking>…\\nAnn:    + the stop sequence: sent again, and the model goes on
 
 The first request is the formatter's; every further one is the same but for its last message. Images among results
 cannot stand in text: the transcript is cut there, a user message shows them, and a new last message goes on.
