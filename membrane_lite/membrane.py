@@ -18,7 +18,6 @@ from .clock import Clock
 from .errors import MembraneError, invalid, wrong_type
 from .formatters.anthropic_xml import AnthropicXmlFormatter
 from .formatters.base import BuildSettings, Formatter, Logger, check_formatter, tool_mode
-from .formatters.cache_receipts import CacheWireReceipt
 from .formatters.request_size import max_request_bytes
 from .formatters.tool_names import STRICTEST
 from .providers.base import Adapter, read_milliseconds
@@ -47,6 +46,7 @@ from .values.responses import AbortedResponse, Response
 from .values.tools import ToolResult
 
 if TYPE_CHECKING:
+    from .formatters.cache_receipts import CacheWireReceipt
     from .schema.derive import Schema
 
 DEFAULT_MAX_TOOL_DEPTH: Final = 10

@@ -25,7 +25,6 @@ from .errors import CALL_TIMEOUT, MembraneError, aborted, own_code_error, wrong_
 from .formatters import cache_markers
 from .formatters.assembly import AnswerRecord
 from .formatters.base import Assembler, BuildSettings, Formatter, ToolTexts
-from .formatters.cache_receipts import receipt_of
 from .outcome import (
     KNOWN_STOP_REASONS,
     Round,
@@ -37,8 +36,8 @@ from .outcome import (
     stop_reason_of,
     usage_of,
 )
-from .providers.base import Adapter, HttpAdapter, check_items, check_system_changes, provider_name
-from .providers.structured_output import check_output, with_output
+from .providers.base import Adapter, HttpAdapter, check_request, check_system_changes, provider_name
+from .providers.structured_output import with_output
 from .resumption import DEFAULT_MAX_RESUMPTION_ROUNDS, TOLD_AT, ResumptionGuard
 from .values.deltas import Finished
 from .values.events import (
@@ -99,9 +98,7 @@ class Turn:
         self._plan: Final = options.plan
         self._formatter: Final = formatter
         self._conversation: Final = formatter.conversation(request, options.settings)
-        check_system_changes(request.messages, formatter, adapter)
-        check_items(formatter, adapter)
-        check_output(options.output, request, formatter)
+        check_request(request, formatter, adapter, output=options.output)
         self._rounds: Final[list[Round]] = []
         self._refused: Final[list[AnswerRecord]] = []
         self._resumptions: Final = ResumptionGuard(options.max_resumption_rounds)
@@ -238,6 +235,8 @@ class Turn:
         self._warn_of_lost_markers(provider_request, body)
         tell = self._options.on_cache_wire_receipt
         if tell is not None:
+            from .formatters.cache_receipts import receipt_of  # only now: most calls ask for no hashes
+
             own_code("on_cache_wire_receipt", tell, receipt_of(body))
 
     def _warn_of_lost_markers(self, provider_request: ProviderRequest, body: Any) -> None:

@@ -30,12 +30,12 @@ MEDIA_RULES: Final = ("error", "strip")
 class TranscriptSettings(NamedTuple):
     """What they mean is said in AnthropicXmlFormatter, which checks them; transcript.py obeys them."""
 
-    tool_injection_mode: Literal["conversation", "system"] = "conversation"
-    tool_injection_position: int = 10
-    message_delimiter: str = ""
-    max_participants_for_stop: int = 10
-    unsupported_media: Literal["error", "strip"] = "error"
-    warn_on_strip: bool = True
+    tool_injection_mode: Literal["conversation", "system"]
+    tool_injection_position: int
+    message_delimiter: str
+    max_participants_for_stop: int
+    unsupported_media: Literal["error", "strip"]
+    warn_on_strip: bool
 
 
 class AnthropicXmlFormatter:

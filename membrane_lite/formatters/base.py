@@ -20,8 +20,8 @@ from ..values.events import AnyEvent
 from ..values.messages import DEFAULT_ASSISTANT, Message, has_system_changes
 from ..values.requests import GenerationConfig, ProviderRequest, Request
 from ..values.tools import Tool, ToolCall, ToolResult
+from . import request_size
 from .assembly import AnswerRecord
-from .request_size import DEFAULT_MAX_REQUEST_BYTES
 from .system_changes import tools_left
 from .tool_names import STRICTEST, ToolNames
 
@@ -44,13 +44,19 @@ class BuildSettings:
     assistant_participant: str = DEFAULT_ASSISTANT
     max_participants_for_stop: int = 10
     prompt_caching: bool = True
-    max_request_bytes: int = DEFAULT_MAX_REQUEST_BYTES
+    max_request_bytes: int = request_size.DEFAULT_MAX_REQUEST_BYTES
     tool_names: ToolNames = STRICTEST
     logger: Logger | None = None
 
     def warn(self, message: str, *args: object) -> None:
         if self.logger is not None:
             self.logger.warning(message, *args)
+
+    def fit(self, messages: list[Json], *, shed: bool) -> None:
+        """Refuse messages that are too large, or drop images from them, in place: see request_size.fit."""
+        dropped = request_size.fit(messages, self.max_request_bytes, shed=shed)
+        if dropped:
+            self.warn("%d images were dropped from a request that was too large", dropped)
 
 
 @dataclass
@@ -79,6 +85,11 @@ class BuildOptions:
     warn: Callable[..., object] | None = None
     tool_mode: ToolMode | None = None
     thinking: bool = False
+
+    def tell(self, message: str, *args: object) -> None:
+        """A warning, for whoever wants to be warned."""
+        if self.warn is not None:
+            self.warn(message, *args)
 
 
 @dataclass
@@ -242,6 +253,18 @@ def refuse_system_changes(
             "AnthropicAdapter, or make the change in tools and system",
             system_change_refused=True,
         )
+
+
+def text_blocks(system: str | Sequence[Text] | None) -> list[Json]:
+    """A system text as blocks; one that is given as blocks keeps its markers."""
+    if isinstance(system, str):
+        return [text_block(system)]
+    return [text_block(block.text, block.cache_control) for block in system or ()]
+
+
+def text_block(text: str, cache_control: Json = None) -> dict[str, Json]:
+    block = {"type": "text", "text": text}
+    return block if cache_control is None else {**block, "cache_control": dict(cache_control)}
 
 
 def provider_request(request: Request, built: BuildResult) -> ProviderRequest:

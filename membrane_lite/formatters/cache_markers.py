@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..values.base import Json
+from .base import BuildOptions, text_block
 
 MOST_MARKERS: Final = 4
 DEEPEST_NESTING: Final = 4
@@ -78,6 +79,23 @@ def clamped(body: Json, *, most: int = MOST_MARKERS) -> Json:
     body = copied(body)
     clamp(body.get("tools"), body.get("system"), body.get("messages") or (), most=room)
     return body
+
+
+def cached_turn(text: str, options: BuildOptions) -> Json:
+    """An assistant message that is there to be cached: marked, where caching is on."""
+    blocks: list[Json] = [text_block(text)]
+    if options.prompt_caching:
+        mark_last(blocks, options.cache_ttl)
+    return {"role": "assistant", "content": blocks}
+
+
+def settle(tools: list[Json] | None, system: Any, messages: Sequence[Json], options: BuildOptions) -> int:
+    """How many markers a request keeps: four at most, none where caching is off. Tells of those left out."""
+    most = MOST_MARKERS if options.prompt_caching else 0
+    clamped = clamp(tools, system, messages, most=most)
+    if clamped.lost and most:
+        options.tell(LEFT_OUT, clamped.lost)
+    return clamped.kept
 
 
 def count(body: Json) -> int:

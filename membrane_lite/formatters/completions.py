@@ -20,7 +20,8 @@ from ..values.tools import Tool, ToolResult
 from ..wire.json_text import compact
 from .base import BuildOptions, BuildResult, BuildSettings, ToolMode, refuse_system_changes
 from .native import NativeConversation
-from .xml_tags import WHITESPACE
+from .stop_sequences import next_speakers
+from .xml_tags import WHITESPACE, is_blank
 
 DEFAULT_EOT_TOKEN: Final = "<|eot|>"
 DEFAULT_MAX_PARTICIPANTS: Final = 10
@@ -67,8 +68,8 @@ class CompletionsFormatter:
     def build_messages(self, messages: Sequence[Message], options: BuildOptions) -> BuildResult:
         """The prompt, and what stops the answer to it. Changes no message."""
         refuse_system_changes(messages, self.name, tools=options.tools, no_tools=NO_TOOLS)
-        if self._warns and options.warn is not None and any(_has_image(message) for message in messages):
-            options.warn(IMAGES_STRIPPED)
+        if self._warns and any(_has_image(message) for message in messages):
+            options.tell(IMAGES_STRIPPED)
         prompt = self._separator.join(self._parts(messages, options))
         return BuildResult(
             messages=[{"role": "assistant", "content": prompt}],
@@ -103,7 +104,7 @@ class CompletionsFormatter:
             yield self._said(options.assistant_participant, options.context_prefix, options)
         for message in messages:
             text = _text(message.content)
-            if text.strip(WHITESPACE):
+            if not is_blank(text):
                 yield self._said(message.participant, text, options)
         yield self._label(options.assistant_participant).rstrip()
 
@@ -119,10 +120,7 @@ class CompletionsFormatter:
 
     def _stops(self, messages: Sequence[Message], options: BuildOptions) -> list[str]:
         """Whoever would speak next, as far as there is room; the end of a turn; the caller's own."""
-        most = options.max_participants_for_stop
-        most = self._most_participants if most is None else most
-        speakers = dict.fromkeys(message.participant for message in messages)
-        others = [name for name in speakers if name != options.assistant_participant][:most]
+        others = next_speakers(messages, options, most=self._most_participants)
         names = [spelling for name in others for spelling in self._spellings(name)]
         labels = [self._label(name).rstrip() for name in names]
         stops = [break_ + label for label in labels for break_ in ("\n\n", "\n")]

@@ -37,7 +37,7 @@ from ..values.reader import misplaced_change
 from ..values.requests import ProviderRequest, Request
 from ..values.tools import Tool, ToolCall, ToolResult, calls_of, result_block
 from ..wire.json_text import compact
-from . import cache_markers, image_media, request_size, system_changes
+from . import cache_markers, image_media, system_changes
 from .assembly import NativeAssembler
 from .base import (
     BuildOptions,
@@ -48,6 +48,8 @@ from .base import (
     ToolTexts,
     build_options,
     provider_request,
+    text_block,
+    text_blocks,
 )
 from .floating_marker import FloatingMarker
 from .system_changes import Change
@@ -106,7 +108,7 @@ class NativeFormatter:
             if tools:
                 cache_markers.mark_last(tools, options.cache_ttl)
         most = cache_markers.MOST_MARKERS if options.prompt_caching else 0
-        markers = _clamped(tools, system, placed, options)
+        markers = cache_markers.settle(tools, system, placed, options)
         return BuildResult(
             messages=placed,
             system_content=system,
@@ -136,7 +138,8 @@ class NativeFormatter:
         self, messages: Sequence[Message], options: BuildOptions, names: Mapping[str, str]
     ) -> tuple[list[Json], list[Change]]:
         """What is sent of each message, and apart from it the system changes, which belong to neither side."""
-        built, changes = self._context_prefix(options), list[Change]()
+        built = [cache_markers.cached_turn(options.context_prefix, options)] if options.context_prefix else []
+        changes: list[Change] = []
         for index, message in enumerate(messages):
             if options.has_cache_marker is not None and options.has_cache_marker(message, index) and built:
                 cache_markers.mark_last(built[-1]["content"], options.cache_ttl)
@@ -150,15 +153,6 @@ class NativeFormatter:
                 built.append({"role": _role(message, options), "content": blocks})
         return built, changes
 
-    def _context_prefix(self, options: BuildOptions) -> list[Json]:
-        """A first assistant message, marked: it is there to be cached."""
-        if not options.context_prefix:
-            return []
-        blocks = [_text_block(options.context_prefix)]
-        if options.prompt_caching:
-            cache_markers.mark_last(blocks, options.cache_ttl)
-        return [{"role": "assistant", "content": blocks}]
-
     def _blocks(self, message: Message, options: BuildOptions, names: Mapping[str, str]) -> list[Json]:
         """The message's blocks as sent; the first text of a user-side message begins with its participant's name."""
         prefix = self._prefix(message, options)
@@ -166,7 +160,7 @@ class NativeFormatter:
         for block in message.content:
             if self._strips_media and isinstance(block, (Document, Audio, Video)):
                 if self._warns_on_strip:
-                    _warn(options, "%s left out of the message of %s", block.type, message.participant)
+                    options.tell("%s left out of the message of %s", block.type, message.participant)
                 continue
             written = _written(block, options, names)
             if written is None:
@@ -209,11 +203,7 @@ class NativeConversation:
         if not built.ready:
             raise MembraneError("invalid_request", NOT_READY)
         self._tool_names = built.tool_names
-        shed = request_size.fit(
-            built.messages, self._settings.max_request_bytes, shed=self._request.shed_oversize_images
-        )
-        if shed:
-            self._settings.warn("%d images were dropped from a request that was too large", shed)
+        self._settings.fit(built.messages, shed=self._request.shed_oversize_images)
         if self._floating is not None:
             self._floating.place(built)
         return provider_request(self._request, built)
@@ -259,36 +249,19 @@ def _floating_marker(request: Request) -> FloatingMarker | None:
     return None if automatic or request.floating_cache_marker is False else FloatingMarker(request.cache_ttl)
 
 
-def _clamped(tools: list[Json] | None, system: Any, messages: Sequence[Json], options: BuildOptions) -> int:
-    """How many markers are kept: four at most, none where caching is off. Says so where some were asked for in vain."""
-    if not options.prompt_caching:
-        return cache_markers.clamp(tools, system, messages, most=0).kept
-    clamped = cache_markers.clamp(tools, system, messages)
-    if clamped.lost:
-        _warn(options, cache_markers.LEFT_OUT, clamped.lost)
-    return clamped.kept
-
-
 def _role(message: Message, options: BuildOptions) -> str:
     return "assistant" if message.participant == options.assistant_participant else "user"
 
 
-def _warn(options: BuildOptions, message: str, *args: object) -> None:
-    if options.warn is not None:
-        options.warn(message, *args)
-
-
 def _system(system: str | list[Text] | None) -> str | list[Json] | None:
-    if system is None or isinstance(system, str):
-        return system
-    return [_text_block(block.text, block.cache_control) for block in system]
+    return system if system is None or isinstance(system, str) else text_blocks(system)
 
 
 def _marked_system(system: str | list[Json] | None, ttl: str | None) -> str | list[Json] | None:
     """The system text with a marker at its end; nothing to mark where it is empty."""
     if not system:
         return system
-    blocks = [_text_block(system)] if isinstance(system, str) else system
+    blocks = [text_block(system)] if isinstance(system, str) else system
     cache_markers.mark_last(blocks, ttl)
     return blocks
 
@@ -316,12 +289,7 @@ def _change(change: SystemChange, options: BuildOptions, names: Mapping[str, str
         definition = {"type": "tool_definition", "definition": _definition(tool, names)}
         yield {"type": "tool_addition", "tool": definition}
     texts = [change.add_system] if isinstance(change.add_system, str) else change.add_system or ()
-    yield from (_text_block(text) for text in texts if text.strip())
-
-
-def _text_block(text: str, cache_control: Json = None) -> dict[str, Json]:
-    block = {"type": "text", "text": text}
-    return block if cache_control is None else {**block, "cache_control": dict(cache_control)}
+    yield from (text_block(text) for text in texts if text.strip())
 
 
 def _written(block: Block, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json] | None:
@@ -333,7 +301,7 @@ def _written(block: Block, options: BuildOptions, names: Mapping[str, str]) -> d
 
 
 def _text(block: Text, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json] | None:
-    return _text_block(block.text, block.cache_control) if block.text else None
+    return text_block(block.text, block.cache_control) if block.text else None
 
 
 def _image(block: Image, options: BuildOptions, names: Mapping[str, str]) -> dict[str, Json]:
@@ -343,8 +311,8 @@ def _image(block: Image, options: BuildOptions, names: Mapping[str, str]) -> dic
         return {"type": "image", "source": {"type": "url", "url": source["url"]}}
     written = image_media.block(source)
     if written is None:
-        _warn(options, image_media.STRIPPED, source.get("media_type"))
-        return _text_block(image_media.placeholder(source.get("media_type")))
+        options.tell(image_media.STRIPPED, source.get("media_type"))
+        return text_block(image_media.placeholder(source.get("media_type")))
     return written if block.source_url is None else {**written, "source_url": block.source_url}
 
 

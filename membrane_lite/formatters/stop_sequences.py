@@ -1,4 +1,4 @@
-"""Stop sequences looked for on our side: some servers do not stop at them. Text in pieces in, the first stop out.
+"""Stop sequences: whose names they are made of, and where a text meets one, for some servers do not stop at them.
 
 pieces "Hello\\nUs", "er: Hi" with the stop "\\nUser:"  ->  "Hello", and no character of the stop ever passed on
 """
@@ -6,8 +6,18 @@ pieces "Hello\\nUs", "er: Hi" with the stop "\\nUser:"  ->  "Hello", and no char
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
+
+from ..values.messages import Message
+from .base import BuildOptions
+
+
+def next_speakers(messages: Iterable[Message], options: BuildOptions, *, most: int) -> list[str]:
+    """Whoever but the assistant may speak next, in the order of `messages`. most: where options do not say how many."""
+    speakers = dict.fromkeys(message.participant for message in messages)
+    others = [name for name in speakers if name != options.assistant_participant]
+    return others[: most if options.max_participants_for_stop is None else options.max_participants_for_stop]
 
 
 class StopMatcher:

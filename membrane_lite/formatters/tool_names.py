@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from hashlib import sha256
 from typing import Final, NamedTuple
 
 from ..errors import MembraneError
@@ -68,5 +67,7 @@ def sent_tool_name(name: str, rule: ToolNames = STRICTEST) -> str:
         sent = "_" + sent
     if len(sent) <= rule.longest:
         return sent
+    from hashlib import sha256  # only now: few names are so long
+
     digest = sha256(whole_characters(name).encode()).hexdigest()[:HASH_DIGITS]
     return f"{sent[: rule.longest - HASH_DIGITS - 1]}_{digest}"

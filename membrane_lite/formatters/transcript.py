@@ -22,8 +22,9 @@ from ..values.messages import Message
 from ..values.tools import Tool
 from . import cache_markers, image_media
 from .anthropic_xml import TranscriptSettings
-from .base import BuildOptions, BuildResult
-from .xml_tags import CALLS_CLOSER, THINKING_OPENER, WHITESPACE
+from .base import BuildOptions, BuildResult, text_block, text_blocks
+from .stop_sequences import next_speakers
+from .xml_tags import CALLS_CLOSER, THINKING_OPENER, is_blank
 from .xml_tools import tools_entry, written_calls, written_results
 
 UNSUPPORTED: Final = (Document, Audio, Video)
@@ -46,12 +47,14 @@ def build_transcript(messages: Sequence[Message], options: BuildOptions, setting
         transcript.add(message, index)
     prefill = transcript.finish()
     built, system = _begun_by_user(transcript.messages, _system(options, settings), options)
+    if options.prompt_caching and system and not cache_markers.has_marker([{"content": system}]):
+        cache_markers.mark_last(system, options.cache_ttl)
     return BuildResult(
         messages=built,
         system_content=system,
         stop_sequences=_stops(messages, options, settings),
         assistant_prefill=prefill,
-        cache_markers_applied=_settle_markers(system, built, options),
+        cache_markers_applied=cache_markers.settle(None, system, built, options),
     )
 
 
@@ -73,7 +76,7 @@ class _Said(NamedTuple):
 
     @property
     def is_blank(self) -> bool:
-        return not self.text.strip(WHITESPACE)
+        return is_blank(self.text)
 
     @property
     def has_results(self) -> bool:
@@ -99,7 +102,7 @@ class _Transcript:
         self._speaker: str | None = None
         self._after_results = False
         if options.context_prefix:
-            self.messages.append({"role": "assistant", "content": _to_be_cached(options.context_prefix, options)})
+            self.messages.append(cache_markers.cached_turn(options.context_prefix, options))
 
     def add(self, message: Message, index: int) -> None:
         said = self._reader.read(message, index)
@@ -164,9 +167,10 @@ class _Transcript:
         """What waits becomes an assistant message, if anything does; marked, it is there to be cached."""
         if not self._entries:
             return
-        text = self._joined()
-        cached = marked and self._options.prompt_caching
-        self.messages.append({"role": "assistant", "content": _to_be_cached(text, self._options) if cached else text})
+        text, options = self._joined(), self._options
+        cached = marked and options.prompt_caching
+        plain = {"role": "assistant", "content": text}
+        self.messages.append(cache_markers.cached_turn(text, options) if cached else plain)
         self._entries = []
 
 
@@ -174,7 +178,7 @@ class _MessageReader:
     """What a message says, and what is left out of it, with a warning."""
 
     def __init__(self, options: BuildOptions, settings: TranscriptSettings) -> None:
-        self._warn: Final = options.warn or _unheard
+        self._warn: Final = options.tell
         self._settings: Final = settings
         self._told_of_addresses = False
 
@@ -229,21 +233,16 @@ class _MessageReader:
             self._warn("images given by URL are left out: a transcript takes them as base64 only")
 
 
-def _unheard(message: str, *args: object) -> None:
-    """Where nobody wants to be warned."""
-
-
 def _tells_in_conversation(settings: TranscriptSettings) -> bool:
     return settings.tool_injection_mode == "conversation"
 
 
 def _system(options: BuildOptions, settings: TranscriptSettings) -> list[Json] | None:
     """The system text as blocks, the tools behind it if they belong there; None where it would say nothing."""
-    given = options.system_prompt
-    blocks = [_text_block(given)] if isinstance(given, str) else [_written(block) for block in given or ()]
+    blocks = text_blocks(options.system_prompt)
     if options.tools and not _tells_in_conversation(settings):
         told = f"\n\n{tools_entry(options.tools)}\n"
-        last = blocks.pop() if blocks else _text_block("")
+        last = blocks.pop() if blocks else text_block("")
         blocks.append({**last, "text": last["text"] + told})
     return blocks if any(block["text"] for block in blocks) else None
 
@@ -256,44 +255,14 @@ def _begun_by_user(
         return messages, system
     opening = options.prefill_user_message
     if not opening and system is None:
-        opening, system = CLI_COMMAND, [_text_block(CLI_SYSTEM)]
+        opening, system = CLI_COMMAND, [text_block(CLI_SYSTEM)]
     return [{"role": "user", "content": opening or START}, *messages], system
-
-
-def _settle_markers(system: list[Json] | None, messages: list[Json], options: BuildOptions) -> int:
-    """Mark the system text, unless the caller has; keep as many markers as a request may carry. Returns how many."""
-    most = cache_markers.MOST_MARKERS if options.prompt_caching else 0
-    if most and system and not cache_markers.has_marker([{"content": system}]):
-        cache_markers.mark_last(system, options.cache_ttl)
-    clamped = cache_markers.clamp(None, system, messages, most=most)
-    if clamped.lost and most and options.warn is not None:
-        options.warn(cache_markers.LEFT_OUT, clamped.lost)
-    return clamped.kept
 
 
 def _stops(messages: Sequence[Message], options: BuildOptions, settings: TranscriptSettings) -> list[str]:
     """Whoever else would speak next, the latest speakers first; the end of the calls; the caller's own."""
-    most = options.max_participants_for_stop
-    most = settings.max_participants_for_stop if most is None else most
-    speakers = dict.fromkeys(message.participant for message in reversed(messages))
-    others = [name for name in speakers if name != options.assistant_participant][:most]
+    others = next_speakers(reversed(messages), options, most=settings.max_participants_for_stop)
     return [*(f"\n{name}:" for name in others), CALLS_CLOSER, *options.additional_stop_sequences]
-
-
-def _to_be_cached(text: str, options: BuildOptions) -> list[Json]:
-    blocks: list[Json] = [_text_block(text)]
-    if options.prompt_caching:
-        cache_markers.mark_last(blocks, options.cache_ttl)
-    return blocks
-
-
-def _written(block: Text) -> dict[str, Json]:
-    written = _text_block(block.text)
-    return written if block.cache_control is None else {**written, "cache_control": dict(block.cache_control)}
-
-
-def _text_block(text: str) -> dict[str, Json]:
-    return {"type": "text", "text": text}
 
 
 def _lines(blocks: Sequence[Text]) -> str:

@@ -15,16 +15,15 @@ from ..resumption import FalseStop
 from ..values.content import Block, RedactedThinking, Text, Thinking, ToolUse
 from ..values.deltas import BlockEnd, BlockStart, Delta, Finished, TextDelta, ThinkingDelta
 from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen
-from ..values.tools import Tool, calls_of
+from ..values.tools import Tool
 from .assembly import AnswerRecord, NativeAssembler, PieceBuffer
 from .stop_sequences import StopMatcher
-from .xml_markup import is_blank
 from .xml_reading import ParsedText, parse_text
 from .xml_stream import Depths, TagScanner
-from .xml_tags import CALLS_CLOSER, NAMESPACE, THINKING_CLOSER, THINKING_OPENER, WHITESPACE
+from .xml_tags import CALLS, CALLS_CLOSER, NAMESPACE, THINKING_CLOSER, THINKING_OPENER, WHITESPACE, is_blank
 
 # Models write the tag in either spelling; only the plain one is among the stop sequences that are sent.
-CALLS_CLOSERS: Final = (CALLS_CLOSER, f"</{NAMESPACE}function_calls>")
+CALLS_CLOSERS: Final = (CALLS_CLOSER, f"</{NAMESPACE}{CALLS}>")
 INVOKE_CLOSERS: Final = ("</invoke>", f"</{NAMESPACE}invoke>", "/>")
 
 # Servers of the chat format and Gemini name no stop sequence, and say of one what they say of an end.
@@ -70,7 +69,7 @@ class XmlAssembler:
         self._thinking: int | None = None  # the provider's block whose thinking stands in the text, unclosed
         self._stop: str | None = None  # found on our side
         self._closed = False  # the stop was the end of a call block
-        self._parsed: tuple[str, ParsedText] = ("", parse_text("", new_id=str))
+        self._parsed: tuple[str, ParsedText] | None = None
 
     @property
     def record(self) -> AnswerRecord:
@@ -86,17 +85,17 @@ class XmlAssembler:
         """What was held back, the stop sequence where it closes something, then the calls that were read."""
         events = [*self._close_thinking(), *self._fed(self._held)]
         self._held = ""
-        events += self._fed(self._closing_stop())
+        stop = self._closing_stop()
+        self._closed = stop in CALLS_CLOSERS
+        events += self._fed(stop)
         events += self.scanner.flush()
         self._inner.end()
         if self._read().unclosed_tool_block:
             self.record.note_unclosed_tool_block()
-        for block in self.content() if self._closed else ():
-            events += self._call_events(block)
-        return events
+        return events + self._call_events()
 
     def content(self) -> list[Block]:
-        return with_provided(self._read().blocks, [*self.carried.provided, *self._inner.content()])
+        return with_provided(self._read().blocks, self.provided)
 
     @property
     def text(self) -> str:
@@ -172,8 +171,7 @@ class XmlAssembler:
         if stop is None or self.scanner.in_data:
             return ""
         if stop in CALLS_CLOSERS:
-            self._closed = self.scanner.depths.function_calls > 0
-            return stop if self._closed else ""
+            return stop if self.scanner.depths.function_calls else ""
         return stop if stop.startswith("</") and self.false_stop() is None else ""
 
     # Blocks beside the text
@@ -246,23 +244,20 @@ class XmlAssembler:
     def _read(self) -> ParsedText:
         """The blocks of the whole text so far; read again only where there is more of it."""
         text = self.carried.text + self.text
-        if text != self._parsed[0]:
+        if self._parsed is None or text != self._parsed[0]:
             parsed = parse_text(text, new_id=self._new_ids(), tools=self._tools, start_inside=self.carried.inside)
             self._parsed = (text, parsed)
         return self._parsed[1]
 
-    def _call_events(self, block: Block) -> list[AnyEvent]:
-        """A call whose result is waited for, told whole: the chunks told only its text."""
-        return [
-            event
-            for call in calls_of([block])
-            if call.id in self.pending
-            for event in whole_block(
-                block,
-                self.scanner.take_index(),
-                BlockInfo("tool_call", tool_id=call.id, tool_name=call.name, input=call.input),
-            )
-        ]
+    def _call_events(self) -> list[AnyEvent]:
+        """The calls whose results are waited for, each told whole: the chunks told only their text."""
+        events: list[AnyEvent] = []
+        pending = frozenset(self.pending)
+        for block in self._read().blocks if pending else ():
+            if isinstance(block, ToolUse) and block.id in pending:
+                info = BlockInfo("tool_call", tool_id=block.id, tool_name=block.name, input=block.input)
+                events += whole_block(block, self.scanner.take_index(), info)
+        return events
 
 
 def whole_block(block: Block, index: int, info: BlockInfo) -> tuple[AnyEvent, AnyEvent]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from .xml_markup import CALLS, RESULTS, THINKING, Marked, Tag, is_blank
-from .xml_tags import BLOCK_TYPES
+from .xml_markup import Marked, Tag
+from .xml_tags import BLOCK_TYPES, CALLS, RESULTS, THINKING, is_blank
 
 
 class Span(NamedTuple):

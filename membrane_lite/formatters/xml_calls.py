@@ -24,9 +24,9 @@ from typing import Any, Final, NamedTuple
 
 from ..values.content import ToolUse
 from .xml_blocks import Span, whole
-from .xml_markup import Marked, attribute, is_blank
+from .xml_markup import Marked, attribute
 from .xml_signatures import Signature, Signatures
-from .xml_tags import WHITESPACE
+from .xml_tags import WHITESPACE, is_blank
 from .xml_values import read_value
 
 NAMELESS: Final = "unnamed"

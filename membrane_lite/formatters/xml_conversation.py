@@ -3,6 +3,8 @@
     ...Ann: q\\nClaude:                    sent
     ...Ann: q\\nClaude: <function_calls>…  + what the model wrote, and the tag it was stopped at
     ...</function_calls><function_results>…</function_results>   + the results: sent again, and the model goes on
+    ...Ann: q\\nClaude: <thinking>…    + what the model wrote, stopped by "\\nAnn:" as it thinks of her (a false stop)
+    ...Ann: q\\nClaude: <thinking>…\\nAnn:    + the stop sequence: sent again, and the model goes on
 
 The first request is the formatter's; every further one is the same but for its last message. Images among results
 cannot stand in text: the transcript is cut there, a user message shows them, and a new last message goes on.
@@ -17,16 +19,16 @@ from typing import Final
 from ..resumption import FalseStop
 from ..values.base import Json, plain
 from ..values.content import Block
-from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen, ChunkMeta, Tokens
+from ..values.events import AnyEvent, BlockInfo, ChunkMeta, Tokens
 from ..values.messages import Message
 from ..values.requests import ProviderRequest, Request
 from ..values.tools import ToolCall, ToolResult, calls_of, result_block
 from ..wire.json_text import compact
-from . import image_media, request_size
+from . import image_media
 from .base import BuildSettings, BuildsMessages, ToolTexts, build_options, provider_request
 from .call_ids import call_ids
 from .stop_sequences import StopMatcher
-from .xml_assembly import CALLS_CLOSERS, Carried, XmlAssembler
+from .xml_assembly import CALLS_CLOSERS, Carried, XmlAssembler, whole_block
 from .xml_reading import parse_calls
 from .xml_stream import TagScanner
 from .xml_tags import THINKING_OPENER, WHITESPACE
@@ -66,9 +68,7 @@ class XmlConversation:
     def build(self) -> ProviderRequest:
         last = {"role": "assistant", "content": self._tail.rstrip(WHITESPACE)}  # providers refuse trailing white space
         messages = [*self._before, last]
-        shed = request_size.fit(messages, self._settings.max_request_bytes, shed=self._request.shed_oversize_images)
-        if shed:
-            self._settings.warn("%d images were dropped from a request that was too large", shed)
+        self._settings.fit(messages, shed=self._request.shed_oversize_images)
         return provider_request(self._request, replace(self._built, messages=messages))
 
     def assembler(self) -> XmlAssembler:
@@ -93,7 +93,7 @@ class XmlConversation:
 
     def tool_texts(self, content: Sequence[Block], turn: Sequence[Block]) -> ToolTexts:
         answer = self._reading
-        earlier = self._said[: len(self._said) - len(answer.carried.text)]
+        earlier = self._said_before
         written = answer.carried.text + answer.text
         block = parse_calls(written, new_id=str)
         if block is None:
@@ -170,7 +170,12 @@ class XmlConversation:
 
     def _written_before(self) -> Json:
         """All that stands before the text that is being read."""
-        return [self._before, self._prefill, self._said[: len(self._said) - len(self._carried.text)]]
+        return [self._before, self._prefill, self._said_before]
+
+    @property
+    def _said_before(self) -> str:
+        """What was said before the text that is being read."""
+        return self._said[: len(self._said) - len(self._carried.text)]
 
 
 def _open_block(scanner: TagScanner) -> str | None:
@@ -189,11 +194,8 @@ def with_missing(pending: Sequence[str], results: Sequence[ToolResult]) -> list[
 def result_events(result: ToolResult, index: int) -> list[AnyEvent]:
     """A result as the stream tells of it: content that is no string as JSON."""
     block, content = result_block(result), result.content
-    start = BlockInfo("tool_result", tool_id=result.tool_use_id)
     info = BlockInfo("tool_result", content=content, tool_id=result.tool_use_id, is_error=result.is_error)
+    started, completed = whole_block(block, index, info)
     said = content if isinstance(content, str) else compact(plain(content))
-    return [
-        BlockSeen(BlockEvent("block_start", index, start), block),
-        *([Tokens(said, ChunkMeta("tool_result", index, tool_id=result.tool_use_id))] if said else []),
-        BlockSeen(BlockEvent("block_complete", index, info), block),
-    ]
+    told = [Tokens(said, ChunkMeta("tool_result", index, tool_id=result.tool_use_id))] if said else []
+    return [started, *told, completed]

@@ -14,13 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from .xml_tags import BLOCK_TYPES, CDATA_CLOSER, CDATA_OPENER, INNER_TAGS, NAMESPACE, WHITESPACE
-
-CALLS: Final = "function_calls"
-RESULTS: Final = "function_results"
-THINKING: Final = "thinking"
-
-SPACE: Final = f"[{WHITESPACE}]"  # for patterns: \s takes other characters
+from .xml_tags import ANY_PREFIX, BLOCK_TYPES, CALLS, CDATA_CLOSER, CDATA_OPENER, INNER_TAGS, SPACE, is_blank
 
 
 class Tag(NamedTuple):
@@ -92,15 +86,11 @@ def attribute(attributes: str, name: str) -> str:
     return value if not is_blank(value) else ""
 
 
-def is_blank(text: str) -> bool:
-    return not text.strip(WHITESPACE)
-
-
 _NAMES: Final = "|".join([*BLOCK_TYPES, *INNER_TAGS])
 _INNER: Final = "|".join(INNER_TAGS)
 
 TAG: Final = re.compile(
-    rf"</(?:{NAMESPACE})?({_NAMES})>"
-    rf"|<(?:{NAMESPACE})?({_NAMES})({SPACE}[^>]*)?>"
-    rf"|<(?:{NAMESPACE})?({_INNER})/>"
+    rf"</{ANY_PREFIX}({_NAMES})>"
+    rf"|<{ANY_PREFIX}({_NAMES})({SPACE}[^>]*)?>"
+    rf"|<{ANY_PREFIX}({_INNER})/>"
 )

@@ -20,11 +20,11 @@ from ..values.content import Block, Text, Thinking, ToolUse
 from ..values.tools import Tool
 from .xml_blocks import Span, closed_blocks, inside, outside, unanswered_calls, unfinished_calls, whole
 from .xml_calls import Call, read_calls, read_unfinished
-from .xml_markup import CALLS, RESULTS, SPACE, THINKING, Marked, Tag, is_blank, marked
+from .xml_markup import Marked, Tag, marked
 from .xml_results import Unclaimed, read_results
 from .xml_signatures import Signatures
 from .xml_stream import TagScanner
-from .xml_tags import BLOCK_TYPES, NAMESPACE, WHITESPACE
+from .xml_tags import ANY_PREFIX, BLOCK_TYPES, CALLS, RESULTS, SPACE, THINKING, WHITESPACE, is_blank
 
 
 class ParsedText(NamedTuple):
@@ -199,5 +199,5 @@ READERS: Final[Mapping[str, Callable[[_Reading, Span], Sequence[Block]]]] = {
 
 OPENERS: Final = {block_type: f"<{name}>" for name, block_type in BLOCK_TYPES.items()}
 
-CALLS_OPENED: Final = re.compile(rf"<(?:{NAMESPACE})?{CALLS}(?:{SPACE}[^>]*)?>")
-PARTIAL_TAG: Final = re.compile(rf"<(?:{NAMESPACE})?(?:{CALLS}|invoke|parameter)(?:{SPACE}|/?\Z)")
+CALLS_OPENED: Final = re.compile(rf"<{ANY_PREFIX}{CALLS}(?:{SPACE}[^>]*)?>")
+PARTIAL_TAG: Final = re.compile(rf"<{ANY_PREFIX}(?:{CALLS}|invoke|parameter)(?:{SPACE}|/?\Z)")

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from ..values.content import ToolResultBlock, ToolUse
-from .xml_markup import SPACE, attribute
-from .xml_tags import NAMESPACE
+from .xml_markup import attribute
+from .xml_tags import ANY_PREFIX, SPACE
 from .xml_tools import ENTITIES, FRAME_TAG
 from .xml_values import as_written
 
@@ -106,12 +106,12 @@ def decoded(text: str) -> str:
     return text
 
 
-_NS: Final = f"(?:{NAMESPACE})?"
-
-OPENER: Final = re.compile(rf"<{_NS}(result|error)({SPACE}[^<>]*)?>")
-CLOSERS: Final = {name: re.compile(f"</{_NS}{name}>") for name in ("result", "error")}
+OPENER: Final = re.compile(rf"<{ANY_PREFIX}(result|error)({SPACE}[^<>]*)?>")
+CLOSERS: Final = {name: re.compile(f"</{ANY_PREFIX}{name}>") for name in ("result", "error")}
 FRAMED: Final = re.compile(
-    rf"{SPACE}*(?:<{_NS}tool_name>([^<]*)</{_NS}tool_name>{SPACE}*)?<{_NS}stdout>(.*)</{_NS}stdout>{SPACE}*", re.DOTALL
+    rf"{SPACE}*(?:<{ANY_PREFIX}tool_name>([^<]*)</{ANY_PREFIX}tool_name>{SPACE}*)?"
+    rf"<{ANY_PREFIX}stdout>(.*)</{ANY_PREFIX}stdout>{SPACE}*",
+    re.DOTALL,
 )
 
 # The ampersand last: an "&amp;lt;" was the text "&lt;".

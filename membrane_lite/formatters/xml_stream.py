@@ -12,7 +12,7 @@ from typing import Callable, Final, Literal, NamedTuple, Union
 from ..values.content import Text, Thinking
 from ..values.events import AnyEvent, BlockEvent, BlockInfo, BlockSeen, ChunkMeta, Tokens
 from .assembly import PieceBuffer
-from .xml_tags import BLOCK_TYPES, CDATA_CLOSER, CDATA_OPENER, INNER_TAGS, NAMESPACE, WHITESPACE
+from .xml_tags import BLOCK_TYPES, CALLS, CDATA_CLOSER, CDATA_OPENER, INNER_TAGS, NAMESPACE, WHITESPACE
 
 
 class Depths(NamedTuple):
@@ -240,9 +240,9 @@ class _TagReader:
         tag = self._tag
         if tag.name in self.depths:
             self._count(tag)
-        if tag.name in ("invoke", "function_calls"):
-            self._in_invoke = tag == _INVOKE and self.depths["function_calls"] > 0
-        self._gap = "\n" if tag == _DATA_TAKER and self.depths["function_calls"] else None
+        if tag.name in ("invoke", CALLS):
+            self._in_invoke = tag == _INVOKE and self.depths[CALLS] > 0
+        self._gap = "\n" if tag == _DATA_TAKER and self.depths[CALLS] else None
         return tag
 
     def _count(self, tag: _Tag) -> None:
@@ -258,7 +258,7 @@ class _TagReader:
 
     def _ends_a_block(self, name: str) -> bool:
         """Inside an invoke a closer of what was opened outside is data; calls end there all the same."""
-        is_data = self._in_invoke and name != "function_calls" and self.open[-1:] != [name]
+        is_data = self._in_invoke and name != CALLS and self.open[-1:] != [name]
         return self.depths[name] > 0 and not is_data
 
     def _unseeded(self, text: str, start: int, end: int) -> str:

@@ -9,17 +9,22 @@ from __future__ import annotations
 from typing import Final
 
 NAMESPACE: Final = "antml:"
+ANY_PREFIX: Final = f"(?:{NAMESPACE})?"  # for patterns
+
+THINKING: Final = "thinking"
+CALLS: Final = "function_calls"
+RESULTS: Final = "function_results"
 
 # The tags that make a block, and the type of that block in events. `invoke` and `parameter` stand inside calls.
-BLOCK_TYPES: Final = {"thinking": "thinking", "function_calls": "tool_call", "function_results": "tool_result"}
+BLOCK_TYPES: Final = {THINKING: "thinking", CALLS: "tool_call", RESULTS: "tool_result"}
 INNER_TAGS: Final = ("invoke", "parameter")
 
-THINKING_OPENER: Final = "<thinking>"
-THINKING_CLOSER: Final = "</thinking>"
-CALLS_OPENER: Final = "<function_calls>"
-CALLS_CLOSER: Final = "</function_calls>"
-RESULTS_OPENER: Final = "<function_results>"
-RESULTS_CLOSER: Final = "</function_results>"
+THINKING_OPENER: Final = f"<{THINKING}>"
+THINKING_CLOSER: Final = f"</{THINKING}>"
+CALLS_OPENER: Final = f"<{CALLS}>"
+CALLS_CLOSER: Final = f"</{CALLS}>"
+RESULTS_OPENER: Final = f"<{RESULTS}>"
+RESULTS_CLOSER: Final = f"</{RESULTS}>"
 
 # A value that stands directly after its parameter's opener in this form is taken exactly as written.
 CDATA_OPENER: Final = "<![CDATA["
@@ -31,3 +36,8 @@ WHITESPACE: Final = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"
 )
+SPACE: Final = f"[{WHITESPACE}]"  # for patterns: \s takes other characters
+
+
+def is_blank(text: str) -> bool:
+    return not text.strip(WHITESPACE)

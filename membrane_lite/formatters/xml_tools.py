@@ -31,7 +31,17 @@ from ..values.tools import Tool, ToolResult
 from . import image_media
 from .ecma_json import ordered, stringify
 from .schema_types import declared_type
-from .xml_tags import CALLS_CLOSER, CALLS_OPENER, CDATA_CLOSER, CDATA_OPENER, NAMESPACE, RESULTS_CLOSER, RESULTS_OPENER
+from .xml_tags import (
+    ANY_PREFIX,
+    CALLS,
+    CALLS_CLOSER,
+    CALLS_OPENER,
+    CDATA_CLOSER,
+    CDATA_OPENER,
+    RESULTS,
+    RESULTS_CLOSER,
+    RESULTS_OPENER,
+)
 
 AnyResult = Union[ToolResult, ToolResultBlock]
 Item = TypeVar("Item", ToolUse, AnyResult)
@@ -63,9 +73,7 @@ ENTITIES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&
 CDATA_SPLIT: Final = "]]" + CDATA_CLOSER + CDATA_OPENER + ">"  # the closer, cut so that neither half closes anything
 
 # What would be taken for the frame of a result, were it to stand in one. A word ends where ECMAScript's \b says.
-FRAME_TAG: Final = re.compile(
-    f"</?(?:{NAMESPACE})?(?:function_calls|function_results|invoke|result|stdout|error|tool_name)\\b", re.ASCII
-)
+FRAME_TAG: Final = re.compile(f"</?{ANY_PREFIX}(?:{CALLS}|{RESULTS}|invoke|result|stdout|error|tool_name)\\b", re.ASCII)
 RESULT_TAGS: Final = ("<result>\n<stdout>", "</stdout>\n</result>")
 ERROR_TAGS: Final = ("<error>", "</error>")
 

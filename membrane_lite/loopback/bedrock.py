@@ -17,7 +17,7 @@ import re
 import struct
 import zlib
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -50,6 +50,7 @@ KEYS: Final[Mapping[str, Known]] = {
 REGION: Final = "us-east-1"  # every other one is as good
 
 TARGET: Final = re.compile(r"/model/[^/]+/invoke(?P<streamed>-with-response-stream)?$")
+MALFORMED: Final = "Malformed input request, please reformat your input and try again."
 ALLOWED_SKEW: Final = timedelta(minutes=5)
 PADDING: Final = "abcdefghijklmnopqrstuvwxyz"
 
@@ -104,17 +105,25 @@ def error_event(type: str = "throttlingException", message: str = "Too many toke
 
 def check(received: Received) -> Raw | None:
     """The error with which Bedrock would refuse the request, or None."""
+    misshapen = "messages: Input does not match the expected shape."
+    return first_fault(received, (_fields, *anthropic.CHECKS[1:]), misshapen)
+
+
+def first_fault(
+    received: Received, checks: Sequence[Callable[[Json], Iterator[str]]], misshapen: str = MALFORMED
+) -> Raw | None:
+    """What Bedrock says first of a request, its signature or its body; None where nothing is wrong with either."""
     refused = check_signature(received)
     if refused is not None:
         return refused
     try:
         body = received.json
     except ValueError:
-        return error(400, "ValidationException", "Malformed input request, please reformat your input and try again.")
+        return error(400, "ValidationException", MALFORMED)
     try:
-        found = next((message for find in (_fields, *anthropic.CHECKS[1:]) for message in find(body)), None)
+        found = next((message for find in checks for message in find(body)), None)
     except (LookupError, TypeError, AttributeError):
-        found = "messages: Input does not match the expected shape."
+        found = misshapen
     return None if found is None else error(400, "ValidationException", found)
 
 

@@ -21,14 +21,7 @@ OPENAI_TARGET: Final = re.compile(r"/model/[^/]*openai\.[^/]*/invoke$")
 
 def check(received: Received) -> Raw | None:
     """The error with which Bedrock would refuse the request, or None."""
-    refused = bedrock.check_signature(received)
-    if refused is not None:
-        return refused
-    try:
-        found = next(_faults(received.json), None)
-    except (ValueError, LookupError, TypeError, AttributeError):
-        found = "Malformed input request, please reformat your input and try again."
-    return None if found is None else bedrock.error(400, "ValidationException", found)
+    return bedrock.first_fault(received, (_faults,))
 
 
 def _faults(body: Mapping[str, Any]) -> Iterator[str]:

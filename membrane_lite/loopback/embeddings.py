@@ -76,14 +76,7 @@ def openai_document(reply: Reply, asked: Asked = UNASKED) -> bytes:
 
 def check_cohere(received: Received) -> Raw | None:
     """The error with which Bedrock would refuse the request, or None."""
-    refused = bedrock.check_signature(received)
-    if refused is not None:
-        return refused
-    try:
-        found = next(_cohere_faults(received.json), None)
-    except (ValueError, LookupError, TypeError, AttributeError):
-        found = "Malformed input request, please reformat your input and try again."
-    return None if found is None else bedrock.error(400, "ValidationException", found)
+    return bedrock.first_fault(received, (_cohere_faults,))
 
 
 def _cohere_faults(body: Json) -> Iterator[str]:

@@ -272,10 +272,10 @@ def needed_betas(body: Json, traits: ModelTraits) -> list[str]:
 def system_blocks(body: Json) -> Iterator[Mapping[str, Any]]:
     """The blocks of the body's system messages, as far as it is one of ours: the caller's own fields hold anything."""
     messages = body.get("messages")
-    for message in map(mapping_or_empty, messages if isinstance(messages, list) else ()):
-        content = message.get("content")
-        if message.get("role") == "system" and isinstance(content, list):
-            yield from map(mapping_or_empty, content)
+    for message in messages if isinstance(messages, list) else ():
+        if isinstance(message, dict) and message.get("role") == "system":
+            content = message.get("content")
+            yield from map(mapping_or_empty, content if isinstance(content, list) else ())
 
 
 def joined_betas(given: str | None, needed: Sequence[str]) -> str:

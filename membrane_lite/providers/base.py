@@ -31,7 +31,7 @@ from ..values.content import Block
 from ..values.deltas import AnswerHead, Delta, InputDelta, SignatureDelta, TextDelta, ThinkingDelta
 from ..values.messages import Message, has_system_changes
 from ..values.reader import read_request
-from ..values.requests import ProviderRequest
+from ..values.requests import OutputSchema, ProviderRequest, Request
 from ..version import VERSION
 from ..wire import sse
 from ..wire.http import HeaderPairs, HeadersInput, HttpRequest, header, header_dict, header_pairs, merged
@@ -150,8 +150,15 @@ class Adapter(Protocol):
     def stream(self, provider_request: ProviderRequest, call: Call) -> Iterable[Delta]: ...
 
 
+def check_request(request: Request, formatter: Formatter, adapter: object, *, output: OutputSchema | None) -> None:
+    """Refuse what this formatter and this adapter cannot do together, before anything is sent."""
+    check_system_changes(request.messages, formatter, adapter)
+    check_items(formatter, adapter)
+    check_output(output, request, formatter)
+
+
 def check_items(formatter: Formatter, adapter: object) -> None:
-    """Refuse input items of OpenAI's Responses API where another one is asked, before anything is sent.
+    """Refuse input items of OpenAI's Responses API where another one is asked.
 
     Both say so in a class attribute, `writes_items` and `takes_items`. An adapter of the caller's own takes anything.
     """
@@ -164,7 +171,7 @@ def check_items(formatter: Formatter, adapter: object) -> None:
 
 
 def check_system_changes(messages: Sequence[Message], formatter: Formatter, adapter: object) -> None:
-    """Refuse those that this formatter cannot write or this adapter cannot send, before anything is sent.
+    """Refuse those that this formatter cannot write or this adapter cannot send.
 
     Both say so in a class attribute, `takes_system_changes`; what has none takes none, a caller's own too.
     """
@@ -300,9 +307,7 @@ class HttpAdapter:
             check_formatter(formatter)
         chosen, asked = formatter or self.default_formatter(), read_request(request)
         conversation = chosen.conversation(asked, settings)
-        check_system_changes(asked.messages, chosen, self)
-        check_items(chosen, self)
-        check_output(output, asked, chosen)
+        check_request(asked, chosen, self, output=output)
         shaped = with_output(conversation.build(), output)
         http_request = self._request(shaped, self._body(shaped, stream), stream)
         return self._auth.shown(http_request, clock or self._clock)

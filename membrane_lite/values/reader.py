@@ -238,9 +238,8 @@ def _blocks(value: object, path: str) -> list[Any]:
 def _message_content(value: object, path: str) -> list[Any]:
     """Blocks; a system change only among its kind, for it becomes a message of another role."""
     blocks = _any_blocks(value, path)
-    if all(isinstance(block, SystemChange) for block in blocks):
-        return blocks
-    return _without_changes(blocks, path)
+    changes = [isinstance(block, SystemChange) for block in blocks]
+    return blocks if all(changes) else _without_changes(blocks, path)
 
 
 def _without_changes(blocks: list[Any], path: str) -> list[Any]:
