@@ -100,7 +100,7 @@ def settle(tools: list[Json] | None, system: Any, messages: Sequence[Json], opti
 
 def count(body: Json) -> int:
     """How many markers a request body carries, whatever its format."""
-    return len(marked(body)) + _automatic(body) if isinstance(body, Mapping) else 0
+    return len(marked(body)) + _automatic(body) if isinstance(body, (dict, Mapping)) else 0
 
 
 def _automatic(body: Mapping[str, Any]) -> int:

@@ -245,7 +245,7 @@ def sampling(request: ProviderRequest, traits: ModelTraits, thinking: Json) -> d
 
 
 def thinking_on(thinking: Json) -> bool:
-    return isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
+    return thinking is not None and isinstance(thinking, Mapping) and thinking.get("type") != "disabled"
 
 
 def thinking_told(request: ProviderRequest, traits: ModelTraits) -> Json:
@@ -290,7 +290,7 @@ def wire_messages(messages: Sequence[Json]) -> list[Json]:
     if ends_in_prefill(written):
         written[-1] = without_trailing_space(written[-1])
     kept = [message for message in written if message["content"]]
-    if not kept or last_speaker(kept) != last_speaker(messages):
+    if not kept or (len(kept) < len(messages) and last_speaker(kept) != last_speaker(messages)):
         raise MembraneError(
             "invalid_request", "messages: the last message holds only blank text, which the API refuses; give it text"
         )

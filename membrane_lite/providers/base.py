@@ -575,11 +575,13 @@ def count_or_none(value: Any) -> Any:
 
 
 def mapping_or_empty(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if value is not None and isinstance(value, (dict, Mapping)) else {}
 
 
 def with_params(fields: Mapping[str, Any], params: Mapping[str, Any], *, nested: str) -> dict[str, Any]:
     """The caller's own fields over ours; those of `nested` key by key, where both are mappings."""
+    if not params:
+        return dict(fields)
     ours, theirs = fields.get(nested), params.get(nested)
     joined = {nested: {**ours, **theirs}} if isinstance(ours, Mapping) and isinstance(theirs, Mapping) else {}
     return {**fields, **params, **joined}

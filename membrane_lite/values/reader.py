@@ -84,7 +84,7 @@ def _record(cls: type[AnyRecord], given: object, path: str) -> AnyRecord:
     rows = FIELDS[cls]
     if isinstance(given, cls):
         values: Mapping[Any, Any] = {name: getattr(given, name) for name in rows}
-    elif isinstance(given, Mapping):
+    elif isinstance(given, (dict, Mapping)):  # dict first: an abstract class is asked ten times as long
         values = given
     else:
         raise wrong_type(path, given, f"a {cls.__name__} or a mapping of its shape")
