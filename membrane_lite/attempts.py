@@ -91,15 +91,16 @@ class Sent:
         first: Callable[[Any], object] | None = None,
     ) -> None:
         self._on_request: Final = on_request
-        self._first: Final = first
+        self._first = first
         self._forget: Final = forget
         self.waits_ms: Final[list[int]] = []
         self.raw_request: Any = None
 
     def sending(self, raw_request: Any) -> None:
-        resent, self.raw_request = self.raw_request is not None, raw_request
-        if self._first is not None and not resent:
-            self._first(raw_request)
+        self.raw_request = raw_request
+        first, self._first = self._first, None  # let go: it holds the turn, which holds this
+        if first is not None:
+            first(raw_request)
         if self._on_request is not None:
             own_code("on_request", self._on_request, raw_request)
 

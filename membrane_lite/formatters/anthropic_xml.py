@@ -120,7 +120,7 @@ class AnthropicXmlFormatter:
         from .call_ids import call_ids
         from .xml_reading import parse_calls
 
-        parsed = parse_calls(text, new_id=call_ids(lambda: text), tools=tools)
+        parsed = parse_calls(text, new_id=call_ids(text), tools=tools)
         return [] if parsed is None else parsed.calls
 
     def has_tool_use(self, text: str) -> bool:
@@ -133,7 +133,7 @@ class AnthropicXmlFormatter:
         from .call_ids import call_ids
         from .xml_reading import parse_text
 
-        return parse_text(text, new_id=call_ids(lambda: text), tools=tools, keep_open_thinking=False).blocks
+        return parse_text(text, new_id=call_ids(text), tools=tools, keep_open_thinking=False).blocks
 
 
 def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:

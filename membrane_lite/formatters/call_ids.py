@@ -11,15 +11,15 @@ from ..values.base import Json
 from ..wire.json_text import encode
 
 
-def call_ids(before: Callable[[], Json]) -> Callable[[], str]:
-    """A source of ids. before: gives all that stands before the calls; asked only if there is one.
+def call_ids(before: Json) -> Callable[[], str]:
+    """A source of ids. before: all that stands before the calls; it is looked at only if there is one.
 
     The same calls behind the same conversation have the same ids, and no other place in it has them.
     """
     return partial(next, _numbered(before))
 
 
-def _numbered(before: Callable[[], Json]) -> Iterator[str]:
-    digest = sha256(encode(before())).hexdigest()[:16]
+def _numbered(before: Json) -> Iterator[str]:
+    digest = sha256(encode(before)).hexdigest()[:16]
     for number in count(1):
         yield f"tool_{digest}_{number}"

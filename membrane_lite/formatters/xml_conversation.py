@@ -12,8 +12,9 @@ cannot stand in text: the transcript is cut there, a user message shows them, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from ..resumption import FalseStop
@@ -77,7 +78,7 @@ class XmlConversation:
             stops=self._stops,
             carried=self._carried,
             tools=self._request.tools or (),
-            new_ids=self._new_ids,
+            new_ids=partial(call_ids, [list(self._before), self._prefill, self._said_before]),
             baseline=self._baseline,
         )
         return self._answer
@@ -164,13 +165,6 @@ class XmlConversation:
         scanner = TagScanner(self._index)
         scanner.push(self._turn)
         return scanner
-
-    def _new_ids(self) -> Callable[[], str]:
-        return call_ids(self._written_before)
-
-    def _written_before(self) -> Json:
-        """All that stands before the text that is being read."""
-        return [self._before, self._prefill, self._said_before]
 
     @property
     def _said_before(self) -> str:

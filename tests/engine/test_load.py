@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from stage import Stage, each_format, stage
+import pytest
+from stage import FACES, REQUEST, Stage, each_format, stage
 
-from membrane_lite import Clock, MembraneError
+from membrane_lite import Clock, Membrane, MembraneError, MockAdapter
 from membrane_lite.abort import AbortSignal
 from membrane_lite.loopback import Failure, Reply, faults
 
@@ -123,3 +124,19 @@ def test_a_call_that_breaks_off_holds_its_own_text_and_harms_no_other(format: st
     }
     assert {(error.type, error.raw_assistant_text) for error in broken.values()} == {("network", "This")}
     assert {name: said for name, said in results.items() if name not in broken and said != text(name)} == {}
+
+
+@pytest.mark.parametrize("mode", ["native", "xml"])
+@pytest.mark.parametrize("face", FACES.values(), ids=FACES)
+def test_a_call_leaves_no_circle_of_objects_behind(face: Callable[..., Any], mode: str) -> None:
+    """They would wait for the garbage collector, with the request and the answer in them."""
+    membrane = Membrane(MockAdapter(complete_delay_ms=0, stream_chunk_delay_ms=0))
+    request = {**REQUEST, "tool_mode": mode}
+    face(membrane, request)
+    gc.collect()
+    gc.disable()
+    try:
+        face(membrane, request)
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

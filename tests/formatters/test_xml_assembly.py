@@ -30,7 +30,7 @@ def assembled(deltas: list[Delta], *, begun: str = "") -> tuple[str, list[Block]
         stops=StopMatcher(["\nAnn:"]),
         carried=Carried("", [], "thinking" if begun else None),
         tools=(),
-        new_ids=lambda: call_ids(lambda: None),
+        new_ids=lambda: call_ids(None),
         baseline=scanner.depths,
     )
     events = [event for delta in [*deltas, Finished("end_turn", "end_turn")] for event in assembler.add(delta)]
