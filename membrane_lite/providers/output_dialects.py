@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from ..schema.definitions import gathered
 from ..schema.json_values import equality_key
 from ..schema.prepare import prepare
-from ..schema.strict import kind_names, noted, referring, typed
+from ..schema.strict import SILENT, kind_names, noted, referring, typed
 from ..values.base import Json
 
 STRING_FORMATS: Final = frozenset(
@@ -181,12 +181,6 @@ INNER: Final[Mapping[str, Callable[[Any, Dialect], Any]]] = {
     "anyOf": several,
     "oneOf": several,
     "allOf": several,
-}
-
-# What says nothing of the value, or only what decode reads.
-SILENT: Final = {
-    *("$schema", "$id", "$comment", "definitions", "discriminator"),
-    *("default", "examples", "deprecated", "readOnly", "writeOnly"),
 }
 
 # platform.claude.com/docs/en/build-with-claude/structured-outputs, "JSON Schema limitations". The rest is refused.

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..call import own_code
 from ..errors import MembraneError
-from ..schema.decode import MAX_RAW, LlmContractViolation, decode, decode_tool_input
-from ..schema.json_in_text import json_of_text
+from ..schema.decode import MAX_RAW, LlmContractViolation, answer_of_text, decode, decode_tool_input
 from ..schema.json_values import Violation
 from ..schema.strict import without_nulls
 from ..values.content import ToolUse
@@ -82,20 +81,12 @@ def given_answer(response: Response, name: str) -> Any:
     calls = [block for block in response.content if isinstance(block, ToolUse)]
     call = next((call for call in calls if call.name == name), None)
     if call is None:
-        return answer_in_text(response.text, [call.name for call in calls])
+        called = ", ".join(repr(call.name) for call in calls)
+        return answer_of_text(response.text, beside=f"; the model called {called}" if called else "")
     if call.unparseable_input is not None:
         raw = call.unparseable_input[:MAX_RAW]
         raise LlmContractViolation(f"the input of {name!r} is not complete JSON; the answer: {raw}", raw=raw)
     return call.input
-
-
-def answer_in_text(text: str, called: list[str]) -> Any:
-    try:
-        return json_of_text(text)
-    except ValueError as exc:
-        raw = text[:MAX_RAW]
-        instead = f"; the model called {', '.join(map(repr, called))}" if called else ""
-        raise LlmContractViolation(f"{exc}{instead}; the answer: {raw}", raw=raw) from exc
 
 
 def incomplete(response: Response) -> MembraneError:

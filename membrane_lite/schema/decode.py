@@ -87,20 +87,25 @@ def decode_text(schema: type[T], text: str) -> T: ...
 def decode_text(schema: Mapping[str, Any], text: str) -> Any: ...
 def decode_text(schema: Schema, text: str) -> Any:
     """The same of the JSON value in a text, bare, fenced, or with words around it; with the same repair."""
+    return _repaired_or_refused(schema, answer_of_text(text))
+
+
+def answer_of_text(text: str, *, beside: str = "") -> Any:
+    """The JSON value in a text, not yet looked at. beside: what else the error is to say, where there is none."""
     try:
-        value = json_of_text(text)
+        return json_of_text(text)
     except ValueError as exc:
-        raise LlmContractViolation(f"{exc}; the answer: {text[:MAX_RAW]}", raw=text[:MAX_RAW]) from exc
-    return _repaired_or_refused(schema, value)
+        raw = text[:MAX_RAW]
+        raise LlmContractViolation(f"{exc}{beside}; the answer: {raw}", raw=raw) from exc
 
 
 def contract_violation(violations: Sequence[Violation], value: Any) -> LlmContractViolation:
     """The error for an answer that does not fit."""
-    told = "; ".join(map(str, violations[:TOLD]))
+    listed = "; ".join(map(str, violations[:TOLD]))
     more = f"; and {len(violations) - TOLD} more" if len(violations) > TOLD else ""
     raw = _raw(value)
     return LlmContractViolation(
-        f"the answer does not fit its schema: {told}{more}; the answer: {raw}", violations=violations, raw=raw
+        f"the answer does not fit its schema: {listed}{more}; the answer: {raw}", violations=violations, raw=raw
     )
 
 

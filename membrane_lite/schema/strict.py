@@ -213,7 +213,7 @@ KEPT: Final = {
     *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
 FORMATS: Final = ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid")
-SILENT: Final = {
+SILENT: Final = {  # says nothing of the value, or only what decode reads
     *("$schema", "$id", "$comment", "definitions", "discriminator"),
     *("default", "examples", "deprecated", "readOnly", "writeOnly"),
 }
